@@ -16,8 +16,8 @@ import (
 // cannot be evaluated denies.
 const urgent = `{"match":{"expr":"has(R.attr.priority) && R.attr.priority == 1"}}`
 
-// seedPolicy makes the example policy of the demo server, unless the server has, or had, a policy: what a developer
-// archived does not come back.
+// seedPolicy makes the example policy of the demo server, unless the server has, or had, a policy: a policy that a
+// developer archived does not come back.
 func seedPolicy(ctx context.Context, store storage.Store, organization, serverID string, now time.Time) error {
 	known, err := store.Policies(ctx, storage.PolicyFilter{OrganizationID: organization, ServerIDs: []string{serverID}, Page: storage.PageRequest{Number: 1, Limit: 1}})
 	if err != nil || known.Total > 0 {

@@ -24,17 +24,16 @@ import (
 	"github.com/durward-gateway/durward/modules/devidp/welcome"
 )
 
-// demoAddressFile keeps the address of the demo third party, chosen once: what was connected to it stays valid after a
-// restart.
+// demoAddressFile keeps the address of the demo third party, chosen once: connections to it stay valid after a restart.
 const demoAddressFile = "demo.address"
 
 // pool shares one provider and one demo third party among the configurations of a process.
 var pool = caddy.NewUsagePool()
 
-// surroundings are the running providers.
+// surroundings holds the running providers.
 type surroundings struct {
 	provider *idp.Provider
-	handler  http.Handler // of the gateway's site: the provider, and a page that says what runs
+	handler  http.Handler // of the gateway's site: the provider, and a page that lists the running services
 	demo     *demo.Demo
 	demoURL  string
 	server   *http.Server
@@ -84,7 +83,7 @@ func open(b app.Binding) (*surroundings, error) {
 	return s, nil
 }
 
-// site serves the page at / and leaves everything else to the provider.
+// site serves the page at / and passes all other requests to the provider.
 func site(provider, page http.Handler) http.Handler {
 	page = loopback.Guard(page)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

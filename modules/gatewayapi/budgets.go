@@ -11,8 +11,8 @@ import (
 
 const defaultAlertPercent = 80
 
-// budgetView is a budget with what was spent of it in the period that runs; when it is for each subject apart, by the one
-// who spent most.
+// budgetView is a budget with the amount spent in the current period; when each subject has its own budget, it is the
+// amount of the one who spent most.
 type budgetView struct {
 	ID             string               `json:"id"`
 	OrganizationID string               `json:"org_id"`
@@ -29,10 +29,10 @@ type budgetView struct {
 	UpdatedAt      routes.Instant       `json:"updated_at"`
 	PeriodStart    routes.Instant       `json:"period_start"`
 	Spent          amount               `json:"spent"`
-	Subjects       *int                 `json:"subjects"` // who spent something; null for pools
+	Subjects       *int                 `json:"subjects"` // number of subjects that spent something; null for pools
 }
 
-// viewBudgets shows budgets with what was spent of them.
+// viewBudgets returns the views of budgets with the spent amounts.
 func (q *request) viewBudgets(budgets ...storage.Budget) ([]budgetView, error) {
 	q.Core.Usage.Flush(q.Context())
 	now := q.now()
@@ -70,7 +70,7 @@ func (q *request) viewBudget(b storage.Budget) (any, error) {
 	return shown[0], nil
 }
 
-// budgetEdit is what a body says about a budget.
+// budgetEdit holds the fields of a body about a budget.
 type budgetEdit struct {
 	name, period      validate.Field[string]
 	scope             scopeEdit
@@ -90,7 +90,7 @@ func readBudget(o *validate.Object, create bool) budgetEdit {
 	}
 }
 
-// apply changes a budget and returns what is wrong with it then, as a whole.
+// apply changes a budget and returns the problems of the whole budget after the change.
 func (e budgetEdit) apply(b *storage.Budget) validate.Problems {
 	set(&b.Name, e.name)
 	e.scope.apply(&b.Scope, b.OrganizationID)

@@ -1,5 +1,5 @@
 // Package gatewayapi contains the handler durward_gateway: the administration of the LLM gateway. Administrators manage
-// API keys, rate limits, models, providers and budgets and read what was used; users manage their own keys.
+// API keys, rate limits, models, providers and budgets and read the usage; users manage their own keys.
 package gatewayapi
 
 import (
@@ -24,7 +24,7 @@ func init() {
 	caddy.RegisterModule(Handler{})
 }
 
-// Handler serves `/api/llm-gateway/admin/` and `/api/llm-gateway/user/`, and passes everything else on. It needs
+// Handler serves `/api/llm-gateway/admin/` and `/api/llm-gateway/user/`, and passes on all other requests. It needs
 // durward_auth before it.
 type Handler struct {
 	logger *zap.Logger
@@ -58,8 +58,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	return nil
 }
 
-// refuse answers an error of a route. Whatever is not known to be the client's fault is logged, and its text is never
-// shown.
+// refuse answers an error of a route. An error that is not known to be the client's fault is logged, and its text is
+// never shown.
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	var known *routes.Refusal
 	var problems validate.Problems

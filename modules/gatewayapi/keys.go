@@ -15,14 +15,14 @@ import (
 
 const (
 	maxScopes = 100
-	// maxKeys is how many keys that are not over may stand for one user.
+	// maxKeys is the number of keys that a user can have at a time, without revoked and expired ones.
 	maxKeys = 100
-	// maxNewKeys is how many may be made for one user within a day. Keys that are over stay, and lists of them are whole: without it
-	// anybody could fill store and memory by making and revoking keys.
+	// maxNewKeys is the number of keys that may be made for one user within a day. Revoked and expired keys stay in the
+	// store, and lists contain them: without this limit anybody could fill store and memory by making and revoking keys.
 	maxNewKeys = 500
 )
 
-// keyView is a key as the API shows it. There is no place for the raw key in it.
+// keyView is the API's view of a key. It has no member for the raw key.
 type keyView struct {
 	ID             string          `json:"id"`
 	OrganizationID string          `json:"org_id"`
@@ -39,7 +39,7 @@ type keyView struct {
 	Disabled       bool            `json:"disabled"`
 }
 
-// newKeyView is a key with the raw one, which is shown this once.
+// newKeyView is a new key with the raw key, which is shown only this once.
 type newKeyView struct {
 	keyView
 	Key string `json:"key"`
@@ -116,12 +116,13 @@ func createOwnKey(q *request) (any, error) {
 	return q.makeKey(k, errRevoked)
 }
 
-// errKeyClient refuses a key for MCP servers to the token of an agent, which would make itself one that its policies do not
-// govern.
+// errKeyClient refuses a key for MCP servers to the token of an agent, which could otherwise make itself a key that its
+// policies do not govern.
 var errKeyClient = routes.Refused(app.Forbidden,
 	"Keys with the scope mcp are made with a token of a client that the configuration names for it (approval_clients), never with an agent's")
 
-// keyAgent reads the agent that a key is made for. Administrators alone may say one: it says which policies govern the key.
+// keyAgent reads the agent that a key is made for. Only administrators may set one: it decides which policies govern
+// the key.
 func (q *request) keyAgent(o *validate.Object) string {
 	id := o.UUID("agent_id", validate.Nullable).Value
 	if id != "" && !q.Call.Caller.Admin {
@@ -138,10 +139,10 @@ func (q *request) keyAgent(o *validate.Object) string {
 	return id
 }
 
-// errRevoked is for a caller who was revoked while the request was on its way.
+// errRevoked refuses a caller who was revoked while the request was being processed.
 var errRevoked = routes.Refused(app.Unauthorized, "The token is no longer good")
 
-// readKey reads what every key has.
+// readKey reads the fields that every key has.
 func readKey(o *validate.Object, k *storage.APIKey, own bool) {
 	k.Name = o.Name(validate.Required, maxName).Value
 	scopes := o.Texts("scopes", validate.List{Flags: validate.Nullable, Min: 1, Max: maxScopes, Hold: true}, validate.Text{Max: 255})
@@ -164,7 +165,7 @@ func readKey(o *validate.Object, k *storage.APIKey, own bool) {
 	}
 }
 
-// makeKey stores a key and shows it. unknown is said when its user is not there.
+// makeKey stores a key and shows it. unknown is the error when its user does not exist.
 func (q *request) makeKey(k storage.APIKey, unknown error) (any, error) {
 	id, err := q.newID()
 	if err != nil {
@@ -186,7 +187,7 @@ func (q *request) makeKey(k storage.APIKey, unknown error) (any, error) {
 	return newKeyView{viewKey(k), raw.Reveal()}, nil
 }
 
-// makingKeys is held while a user's keys are counted and one more is made.
+// makingKeys is locked while a user's keys are counted and one more is made.
 var makingKeys sync.Mutex
 
 // roomForKey refuses a user's key beyond the bounds.
@@ -229,7 +230,7 @@ type revokedView struct {
 	Revoked bool `json:"revoked"`
 }
 
-// revokeKey answers after the revocation is durable (attack K08).
+// revokeKey revokes a key, and answers after the revocation is durable (attack K08).
 func revokeKey(q *request) (any, error) {
 	if err := q.Shape(); err != nil {
 		return nil, err

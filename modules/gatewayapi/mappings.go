@@ -10,7 +10,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Bounds of models.
+// These are the bounds of models.
 const (
 	maxTargets     = 32
 	maxFallbacks   = 32
@@ -38,7 +38,7 @@ type targetView struct {
 	Timeouts   timeoutsView `json:"timeouts"`
 }
 
-// mappingView is a mapping as the API shows it.
+// mappingView is the API's view of a mapping.
 type mappingView struct {
 	ID             string         `json:"id"`
 	OrganizationID string         `json:"org_id"`
@@ -65,7 +65,7 @@ func viewMapping(m storage.ModelMapping) mappingView {
 	return v
 }
 
-// mappingEdit is what a body says about a mapping.
+// mappingEdit holds the fields of a body about a mapping.
 type mappingEdit struct {
 	alias, description validate.Field[string]
 	targets            validate.Field[[]storage.ModelTarget]

@@ -10,10 +10,10 @@ import (
 	"github.com/durward-gateway/durward/internal/validate"
 )
 
-// amountDigits is how many decimals an amount has: it is stored in billionths of the price table's currency unit.
+// amountDigits is the number of decimals of an amount: it is stored in billionths of the price table's currency unit.
 const amountDigits = 9
 
-// amountText is an amount below a billion: no sign, no exponent, nothing that would be rounded.
+// amountText is the pattern of an amount below a billion: no sign, no exponent, no digit that would be rounded.
 var amountText = regexp.MustCompile(`\A(0|[1-9][0-9]{0,8})(\.[0-9]{1,9})?\z`)
 
 // amountField reads an amount, a number or a text such as "12.50", in billionths.

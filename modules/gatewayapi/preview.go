@@ -25,33 +25,34 @@ const (
 
 var errNoRuntime = routes.Refused(app.Unavailable, "No site of this gateway serves models (durward_llm), so there is nobody to ask the determiner")
 
-// previewView is where a request would go.
+// previewView is the target that a request would have.
 type previewView struct {
 	Alias    string       `json:"target_model_alias"`
 	Decision decisionView `json:"decision"`
 }
 
-// decisionView says how it came to that.
+// decisionView explains the decision for that target.
 type decisionView struct {
 	Slot   int    `json:"slot"`
 	Label  string `json:"label"`
 	Floor  int    `json:"floor"`
 	Answer *int   `json:"answer"` // null: the determiner was not asked, or failed
-	// Reason is the one that the runtime answers with in x-durward-route-reason. It is never "sticky".
+	// Reason is the reason that the runtime gives in x-durward-route-reason. It is never "sticky".
 	Reason        smart.Reason `json:"reason"`
 	Estimate      int64        `json:"estimated_tokens"`
 	PromptVersion *string      `json:"prompt_version"` // null: the determiner was not asked
 }
 
-// previewBody is what a request for a preview says: which policy, and the members of a request to the runtime that decide.
+// previewBody is the body of a request for a preview: the policy, and the deciding members of a request to the runtime.
 type previewBody struct {
 	policyID, model string
 	inline          *storage.SmartModel
 	request         *llmwire.Request
 }
 
-// read reads the body: a request as the runtime takes it, of which members that decide nothing are ignored, and which
-// smart model it is for. One that is not saved yet is given as policy, in the words that creating it takes.
+// read reads the body. It holds a request in the form of the runtime, of which members that decide nothing are ignored,
+// and the smart model that it is for. A smart model that is not saved yet is given as policy, in the form in which it
+// is created.
 func (p *previewBody) read(q *request, o *validate.Object) {
 	id := o.UUID("policy_id", 0)
 	name := o.Text("model_alias", alias)
@@ -77,7 +78,7 @@ func (p *previewBody) read(q *request, o *validate.Object) {
 	p.readRequest(q, o)
 }
 
-// readRequest has the runtime's own reader read what decides, so that both see the same.
+// readRequest lets the runtime's own reader read the deciding members, so that both see the same.
 func (p *previewBody) readRequest(q *request, o *validate.Object) {
 	endpoint := limit.ChatCompletions
 	if o.Has("input") {
@@ -108,10 +109,10 @@ func (p *previewBody) readRequest(q *request, o *validate.Object) {
 	body.WriteByte('}')
 	var err error
 	p.request, err = llmwire.ParseRequest(endpoint, body.Bytes(), body.Len())
-	q.Note(err) // a fault of ours, if any: all of it was read before
+	q.Note(err) // a fault of the gateway, if any: all of it was read before
 }
 
-// smartModel is the one that the preview is of.
+// smartModel returns the smart model of the preview.
 func (p *previewBody) smartModel(q *request) (storage.SmartModel, error) {
 	if p.policyID != "" {
 		m, err := q.Core.Store.SmartModel(q.Context(), q.Organization(), p.policyID)
@@ -132,7 +133,7 @@ func (p *previewBody) smartModel(q *request) (storage.SmartModel, error) {
 	return storage.SmartModel{}, errNoSmart
 }
 
-// checkReferences refuses a smart model that could not be saved for what it refers to.
+// checkReferences refuses a smart model whose references would keep it from being saved.
 func checkReferences(all *storage.ModelSet, configured storage.ConfiguredModels, m *storage.SmartModel) error {
 	smarts := map[string]bool{m.Alias: true}
 	for _, other := range all.Smart {
@@ -165,9 +166,9 @@ func checkReferences(all *storage.ModelSet, configured storage.ConfiguredModels,
 	return nil
 }
 
-// previewSmart decides about a request as the runtime would, asking the determiner, and sends it nowhere. What the
-// determiner uses counts against the administrator's tokens. Nothing is remembered for conversations. Smart models that are
-// disabled have previews too: that is when one is needed.
+// previewSmart decides about a request as the runtime would, with the determiner, and sends it nowhere. The
+// determiner's tokens count for the administrator. Nothing is remembered for conversations. Disabled smart models have
+// previews too: they are tried before they are enabled.
 func previewSmart(q *request) (any, error) {
 	var body previewBody
 	if err := q.Read(false, func(o *validate.Object) { body.read(q, o) }); err != nil {

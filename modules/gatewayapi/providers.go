@@ -10,13 +10,13 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Bounds of providers.
+// These are the bounds of providers.
 const (
 	maxURL    = 2048
 	maxSecret = 4096
 )
 
-// timeoutsView is timeouts as the API shows and takes them, in milliseconds; null leaves it to what is around.
+// timeoutsView is the API's form of timeouts, in milliseconds; null takes the surrounding value.
 type timeoutsView struct {
 	Connect  *int64 `json:"connect_ms"`
 	Response *int64 `json:"response_ms"`
@@ -34,7 +34,7 @@ func viewTimeouts(t storage.ModelTimeouts) timeoutsView {
 	return timeoutsView{milliseconds(t.Connect), milliseconds(t.Response), milliseconds(t.Idle)}
 }
 
-// readTimeouts reads timeouts, all of them: what is absent is as null.
+// readTimeouts reads all timeouts: an absent one counts as null.
 func readTimeouts(o *validate.Object) validate.Field[storage.ModelTimeouts] {
 	field := o.Object("timeouts", validate.Nullable)
 	out := validate.Field[storage.ModelTimeouts]{Present: field.Present, Null: field.Null}
@@ -48,14 +48,14 @@ func readTimeouts(o *validate.Object) validate.Field[storage.ModelTimeouts] {
 	return out
 }
 
-// providerView is a provider as the API shows it. There is no place for its secret in it.
+// providerView is the API's view of a provider. It has no member for the secret.
 type providerView struct {
 	ID             string          `json:"id"`
 	OrganizationID *string         `json:"org_id"` // null: the configuration's, as for times
 	Name           string          `json:"name"`
 	Kind           string          `json:"kind"`
-	Source         storage.Source  `json:"source"`   // custom, or config: that one cannot be changed here
-	BaseURL        *string         `json:"base_url"` // null: the kind's own, or not told
+	Source         storage.Source  `json:"source"`   // custom, or config: a provider of the configuration cannot be changed here
+	BaseURL        *string         `json:"base_url"` // null: the kind's own, or not shown
 	HasSecret      bool            `json:"has_api_key"`
 	Timeouts       timeoutsView    `json:"timeouts"`
 	StreamOptions  string          `json:"stream_options"` // auto or off
@@ -81,7 +81,7 @@ func viewConfiguredProvider(a app.ConfiguredAccount) providerView {
 	return providerView{ID: a.ID, Name: a.Name, Kind: a.Kind, Source: storage.SourceConfig, HasSecret: a.HasSecret, Timeouts: viewTimeouts(a.Timeouts), StreamOptions: viewStreamOptions(a.NoStreamOptions)}
 }
 
-// noProvider is the refusal of a change to a provider that the store does not have.
+// noProvider returns the refusal of a change to a provider that the store does not have.
 func (q *request) noProvider() error {
 	if _, ok := q.Core.ConfiguredAccount(q.id()); ok {
 		return errReadOnly
@@ -89,7 +89,7 @@ func (q *request) noProvider() error {
 	return errNoProvider
 }
 
-// providerExists is storage.ErrNotFound when the organization can use no provider of that id.
+// providerExists returns storage.ErrNotFound when the organization can use no provider of that id.
 func (q *request) providerExists(id string) error {
 	if _, ok := q.Core.ConfiguredAccount(id); ok {
 		return nil
@@ -98,10 +98,10 @@ func (q *request) providerExists(id string) error {
 	return err
 }
 
-// configured is what the configuration gives to every organization.
+// configured returns the configuration's models for every organization.
 func (q *request) configured() storage.ConfiguredModels { return q.Core.ConfiguredModels() }
 
-// providerEdit is what a body says about a provider.
+// providerEdit holds the fields of a body about a provider.
 type providerEdit struct {
 	name, kind, baseURL, streamOptions validate.Field[string]
 
@@ -128,7 +128,7 @@ func (q *request) readProvider(o *validate.Object, create bool) providerEdit {
 	return e
 }
 
-// apply changes a provider. Its secret stays where it was given for: it does not go to another place.
+// apply changes a provider. Its secret is bound to the address for which it was given: it is not sent to another one.
 func (e providerEdit) apply(q *request, p *storage.LLMProvider) error {
 	kind, baseURL := p.Kind, p.BaseURL
 	set(&p.Name, e.name)

@@ -10,7 +10,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// limitView is a rate limit as the API shows it. A number that is null does not limit.
+// limitView is the API's view of a rate limit. A number that is null does not limit.
 type limitView struct {
 	ID                string              `json:"id"`
 	OrganizationID    string              `json:"org_id"`
@@ -34,7 +34,7 @@ func viewLimit(l storage.RateLimit) limitView {
 	}
 }
 
-// limitEdit is what a body says about a rate limit.
+// limitEdit holds the fields of a body about a rate limit.
 type limitEdit struct {
 	name, traffic    validate.Field[string]
 	enabled          validate.Field[bool]
@@ -55,7 +55,7 @@ func readLimit(o *validate.Object, create bool) limitEdit {
 	}
 }
 
-// apply changes a limit and returns what is wrong with it then, as a whole.
+// apply changes a limit and returns the problems of the whole limit after the change.
 func (e limitEdit) apply(l *storage.RateLimit) validate.Problems {
 	set(&l.Name, e.name)
 	set(&l.Enabled, e.enabled)
@@ -111,7 +111,7 @@ var rateLimits = scoped[storage.RateLimit]{
 	get: storage.Store.RateLimit, create: storage.Store.CreateRateLimit, update: storage.Store.UpdateRateLimit, remove: storage.Store.DeleteRateLimit,
 }
 
-// statusView is a limit with what its counters hold; for one that is for each subject apart, the fullest of them.
+// statusView is a limit with the values of its counters; when each subject has its own counter, it is the fullest one.
 type statusView struct {
 	Policy             limitView     `json:"policy"`
 	RequestsUsed       int64         `json:"rpm_used"`
@@ -130,8 +130,8 @@ type subjectsView struct {
 }
 
 type subjectView struct {
-	Subject  string `json:"subject"` // an id, or the name of what has none
-	Name     any    `json:"name"`    // of what has an id and is still there; else null
+	Subject  string `json:"subject"` // an id, or the name of a subject without one
+	Name     any    `json:"name"`    // of an existing subject with an id; else null
 	Requests int64  `json:"rpm_used"`
 	Tokens   int64  `json:"tpm_used"`
 }
@@ -149,7 +149,8 @@ func (q *request) viewStatus(s limit.Status) statusView {
 	return v
 }
 
-// subjectName is what people call a subject of a limit; nil for one that has gone, or whose id is its name.
+// subjectName returns the display name of a subject of a limit; nil for a subject that was deleted, or whose id is its
+// name.
 func (q *request) subjectName(scope storage.ScopeType, id string) any {
 	var name string
 	var err error
@@ -184,7 +185,7 @@ func (q *request) subjectName(scope storage.ScopeType, id string) any {
 	return name
 }
 
-// limitStatus shows the enabled limits with their use in the last minute, as the counters have it that enforce them.
+// limitStatus shows the enabled limits with their use in the last minute, as counted by the counters that enforce them.
 func limitStatus(q *request) (any, error) {
 	if err := q.Shape(); err != nil {
 		return nil, err

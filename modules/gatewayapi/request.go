@@ -20,7 +20,7 @@ type request struct {
 	handler *Handler
 }
 
-// Refusals of unknown objects, which are also those of another organization (attack O01).
+// These are the refusals of unknown objects, and also of those of another organization (attack O01).
 var (
 	errNoKey      = routes.Refused(app.NotFound, "API key not found")
 	errNoLimit    = routes.Refused(app.NotFound, "Rate limit not found")
@@ -32,8 +32,8 @@ var (
 
 var errReadOnly = routes.Refused(app.Forbidden, "This provider is the configuration's; only those that were made here can be changed here")
 
-// id is the object that the path names. One that is no uuid is "", which nothing has: in this family it is answered like
-// an unknown one.
+// id returns the id of the object in the path. An id that is not a uuid gives "", which no object has: in this family
+// it is answered like an unknown one.
 func (q *request) id() string {
 	id, _ := validate.UUID(q.Params["id"])
 	return id
@@ -41,10 +41,10 @@ func (q *request) id() string {
 
 func (q *request) now() time.Time { return q.handler.now().UTC().Truncate(time.Microsecond) }
 
-// sharedNow is now by the clock that all nodes have in common.
+// sharedNow returns the present time by the clock that all nodes have in common.
 func (q *request) sharedNow() time.Time { return q.Core.Shared(q.now()) }
 
-// newID is the id of what the request makes.
+// newID returns the id of a new object of the request.
 func (q *request) newID() (string, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
@@ -60,7 +60,7 @@ type deletedView struct {
 	Deleted bool `json:"deleted"`
 }
 
-// deleted answers what a store said to a deletion.
+// deleted answers the result of a deletion in the store.
 func deleted(err, unknown error) (any, error) {
 	if err != nil {
 		return nil, answered(err, unknown)
@@ -68,7 +68,7 @@ func deleted(err, unknown error) (any, error) {
 	return deletedView{true}, nil
 }
 
-// conflicts are what is said of fields that are taken.
+// conflicts holds the messages about fields whose values are taken.
 var conflicts = map[string]struct{ field, message string }{
 	"name":        {"name", "That name exists already"},
 	"scope":       {"scope_type", "There is one for the same scope already"},
@@ -76,7 +76,7 @@ var conflicts = map[string]struct{ field, message string }{
 	"in_use":      {"in_use", "Models refer to it; change or delete them first"},
 }
 
-// answered turns a store's errors into what the client is told.
+// answered turns a store's errors into the answers for the client.
 func answered(err, unknown error) error {
 	var taken *storage.ConflictError
 	var target *storage.TargetError
@@ -93,7 +93,7 @@ func answered(err, unknown error) error {
 	return err
 }
 
-// targetProblem is what is wrong with what a model refers to.
+// targetProblem returns the problem with a reference of a model.
 func targetProblem(e *storage.TargetError) error {
 	loc := []any{"body", e.Field}
 	switch e.Field {
@@ -114,14 +114,14 @@ func targetProblem(e *storage.TargetError) error {
 	return validate.Problems{{Loc: loc, Msg: msg, Type: validate.ValueError}}
 }
 
-// set changes a value that the request has something for.
+// set changes a value when the request has the field.
 func set[T any](to *T, field validate.Field[T]) {
 	if field.Set() {
 		*to = field.Value
 	}
 }
 
-// replace is set for what null clears.
+// replace does the work of set for a field that null clears.
 func replace[T any](to *T, field validate.Field[T]) {
 	if field.Present {
 		*to = field.Value

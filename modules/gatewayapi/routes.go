@@ -6,7 +6,7 @@ import (
 	"github.com/durward-gateway/durward/modules/app/routes"
 )
 
-// Paths of the API.
+// These are the paths of the API.
 const (
 	adminPrefix = "/api/llm-gateway/admin/"
 	userPrefix  = "/api/llm-gateway/user/"
@@ -28,7 +28,7 @@ const (
 	budgetPath    = budgetsPath + "/{id}"
 )
 
-// table is every address that this handler serves.
+// table holds every address that this handler serves.
 var table = routes.MustTable(
 	routes.At(http.MethodGet, keysPath, routes.Admin, routes.OwnOrganization, routes.AuditRead, listKeys),
 	routes.At(http.MethodPost, keysPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, createKey),

@@ -9,11 +9,11 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// scopeRule is how a type of scope names its subjects.
+// scopeRule tells how a type of scope names its subjects.
 type scopeRule struct {
 	id    bool // by scope_id
 	value bool // by scope_value
-	must  bool // it has to name one
+	must  bool // it must name one
 }
 
 var scopeRules = map[storage.ScopeType]scopeRule{
@@ -37,7 +37,7 @@ var scopeTypes = []string{
 	string(storage.ScopeLLMProvider), string(storage.ScopeModel), string(storage.ScopeModelAlias),
 }
 
-// scopeEdit is what a body says about a scope.
+// scopeEdit holds the fields of a body about a scope.
 type scopeEdit struct{ kind, id, value validate.Field[string] }
 
 func readScope(o *validate.Object, create bool) scopeEdit {
@@ -48,7 +48,8 @@ func readScope(o *validate.Object, create bool) scopeEdit {
 	}
 }
 
-// apply changes a scope of an organization. That an organization's own scope is named by its id is allowed, and nothing.
+// apply changes a scope of an organization. A scope of the organization itself may name the organization's id; that
+// changes nothing.
 func (e scopeEdit) apply(s *storage.Scope, organization string) {
 	if e.kind.Set() {
 		s.Type = storage.ScopeType(e.kind.Value)
@@ -60,11 +61,11 @@ func (e scopeEdit) apply(s *storage.Scope, organization string) {
 	}
 }
 
-// checkScope is what is wrong with a scope, but for what it names.
+// checkScope returns the problems of a scope, without checking that its subject exists.
 func checkScope(s storage.Scope) validate.Problems {
 	rule, ok := scopeRules[s.Type]
 	if !ok {
-		return nil // its type is missing or wrong, which is said already
+		return nil // its type is missing or wrong, which is reported already
 	}
 	var found validate.Problems
 	wrong := func(field, msg string) {
@@ -85,7 +86,7 @@ func checkScope(s storage.Scope) validate.Problems {
 	return found
 }
 
-// scopeExists notes a scope_id that names nothing of the organization's.
+// scopeExists notes a problem when a scope_id names no object of the organization.
 func (q *request) scopeExists(o *validate.Object, s storage.Scope) {
 	store, ctx, organization := q.Core.Store, q.Context(), q.Organization()
 	look := map[storage.ScopeType]struct {
@@ -103,8 +104,8 @@ func (q *request) scopeExists(o *validate.Object, s storage.Scope) {
 	}
 }
 
-// exists notes a field that names nothing of the organization's; another organization's is answered like an unknown one
-// (attack O02).
+// exists notes a problem when a field names no object of the organization; another organization's object is answered
+// like an unknown one (attack O02).
 func (q *request) exists(o *validate.Object, field, what, id string, find func() error) {
 	if id == "" {
 		return
@@ -119,7 +120,7 @@ func (q *request) exists(o *validate.Object, field, what, id string, find func()
 
 func noSuch(what string) string { return "Value error, there is no such " + what }
 
-// notWrong leaves out problems of members of which something is known to be wrong already.
+// notWrong leaves out problems of members for which a problem is reported already.
 func notWrong(o *validate.Object, found validate.Problems) validate.Problems {
 	return slices.DeleteFunc(found, func(p validate.Problem) bool { return o.Wrong(p.Loc[1:]...) })
 }

@@ -9,17 +9,17 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// edit is what a body says about an object of type T.
+// edit holds the fields of a body about an object of type T.
 type edit[T any] interface {
-	// apply changes an object and returns what is wrong with it then, as a whole.
+	// apply changes an object and returns the problems of the whole object after the change.
 	apply(*T) validate.Problems
 }
 
 // scoped is a kind of object that has a scope: rate limits and budgets.
 type scoped[T any] struct {
-	// unknown answers one that does not exist, or is another organization's.
+	// unknown is the answer for an object that does not exist, or belongs to another organization.
 	unknown error
-	// new is one with the defaults, before a body is read.
+	// new returns an object with the defaults, before a body is read.
 	new    func(organization string, now time.Time) T
 	read   func(o *validate.Object, create bool) edit[T]
 	view   func(*request, T) (any, error)
@@ -31,7 +31,7 @@ type scoped[T any] struct {
 	remove func(s storage.Store, ctx context.Context, organization, id string) error
 }
 
-// scopedFields are the fields that every kind has.
+// scopedFields holds the fields that every kind has.
 type scopedFields struct {
 	id        *string
 	updatedAt *time.Time

@@ -8,7 +8,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Bounds of smart models.
+// These are the bounds of smart models.
 const (
 	maxSlots                = 32
 	maxLabel                = 1024
@@ -22,7 +22,7 @@ const (
 	textDefaultBelowReached = "default_slot_on_failure is below slots that long requests need: when the determiner fails they go to slot %d all the same"
 )
 
-// smartView is a smart model as the API shows it.
+// smartView is the API's view of a smart model.
 type smartView struct {
 	ID                      string              `json:"id"`
 	OrganizationID          string              `json:"org_id"`
@@ -49,7 +49,7 @@ func viewSmart(m storage.SmartModel) smartView {
 	}
 }
 
-// savedSmart is the view of one that was just saved, with what is odd about it.
+// savedSmart returns the view of a smart model that was just saved, with warnings about it.
 func savedSmart(m storage.SmartModel) smartView {
 	v := viewSmart(m)
 	if m.DefaultSlot < len(m.Breakpoints) {
@@ -58,7 +58,7 @@ func savedSmart(m storage.SmartModel) smartView {
 	return v
 }
 
-// smartEdit is what a body says about a smart model.
+// smartEdit holds the fields of a body about a smart model.
 type smartEdit struct {
 	alias, description, determiner validate.Field[string]
 	enabled, sticky                validate.Field[bool]
@@ -89,7 +89,7 @@ func readSmart(o *validate.Object, create bool) smartEdit {
 	return e
 }
 
-// apply changes a smart model and returns what is wrong with it then, as a whole.
+// apply changes a smart model and returns the problems of the whole smart model after the change.
 func (e smartEdit) apply(m *storage.SmartModel) validate.Problems {
 	set(&m.Alias, e.alias)
 	replace(&m.Description, e.description)
@@ -119,7 +119,7 @@ func (e smartEdit) apply(m *storage.SmartModel) validate.Problems {
 		}
 	}
 	if len(m.Slots) == 0 {
-		return found // which is said already
+		return found // which is reported already
 	}
 	if len(m.Breakpoints) > len(m.Slots)-1 {
 		wrong(textTooManyBreakpoints, "context_breakpoints")

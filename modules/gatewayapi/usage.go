@@ -9,7 +9,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Spans of usage. A request that says nothing gets the last days; sums by hour are many.
+// These are the spans of usage. A request without times gets the last days; sums by hour are many.
 const (
 	usageDays        = 30
 	maxUsageDays     = 366
@@ -21,7 +21,7 @@ var usageDimensions = []string{
 	string(storage.UsageByAgent), string(storage.UsageByAlias), string(storage.UsageByModel),
 }
 
-// usageView is one sum. Members by which is not grouped are left out; those that did not apply are empty.
+// usageView is one sum. Members that are not grouped by are left out; those that did not apply are empty.
 type usageView struct {
 	Hour         *routes.Instant `json:"hour,omitempty"`
 	Day          *string         `json:"day,omitempty"`
@@ -44,7 +44,7 @@ type usagesView struct {
 	Data    []usageView    `json:"data"`
 }
 
-// listUsage sums what was used. Hours are counted whole: those that begin at from or later, and before to.
+// listUsage returns sums of the usage. Hours are counted whole: those that begin at from or later, and before to.
 func listUsage(q *request) (any, error) {
 	dimensions := q.Query.Enums("group_by", usageDimensions...)
 	f := storage.UsageFilter{

@@ -49,7 +49,7 @@ func (o *OIDC) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return nil
 }
 
-// lists are the words that add to what they said before.
+// lists holds the words that add to their earlier values.
 var lists = []string{"audience", "algorithms", "claim", "scopes", "shared_organizations"}
 
 func (o *OIDC) unmarshalWord(d *caddyfile.Dispenser) error {

@@ -9,7 +9,7 @@ import (
 	"github.com/durward-gateway/durward/internal/caller"
 )
 
-// claimTargets says which paths each name of the word `claim` sets.
+// claimTargets returns the paths that each name of the word `claim` sets.
 func claimTargets(p *caller.Paths) map[string]*[]string {
 	return map[string]*[]string{
 		"org": &p.Organization, "org_slug": &p.OrganizationSlug, "user": &p.User, "roles": &p.Roles, "groups": &p.Groups,
@@ -21,7 +21,8 @@ func claimNames() []string {
 	return slices.Sorted(maps.Keys(claimTargets(new(caller.Paths))))
 }
 
-// checkScopes refuses what cannot stand in a list of scopes (RFC 6749 section 3.3), which would end up in a header.
+// checkScopes refuses a text that cannot stand in a list of scopes (RFC 6749 section 3.3), which would end up in a
+// header.
 func checkScopes(scopes []string) error {
 	for _, scope := range scopes {
 		if scope == "" || strings.ContainsFunc(scope, func(c rune) bool { return c <= ' ' || c > '~' || c == '"' || c == '\\' }) {

@@ -38,7 +38,7 @@ func (o *OIDC) provisionLogin() (*app.Login, error) {
 	return login, nil
 }
 
-// bindLogin makes the verifier of the login client's ID tokens, which takes the same keys as that of access tokens.
+// bindLogin makes the verifier of the login client's ID tokens, which uses the same keys as that of access tokens.
 func (o *OIDC) bindLogin(b app.Binding) error {
 	if o.login == nil {
 		return nil

@@ -1,4 +1,5 @@
-// Package identities holds the guests of the namespace durward.identities, except for the development identity provider.
+// Package identities holds the guest modules of the namespace durward.identities, except for the development identity
+// provider.
 package identities
 
 import (
@@ -19,25 +20,25 @@ func init() {
 }
 
 // OIDC accepts the tokens of an OpenID Connect issuer: JWTs, verified against the keys that the issuer publishes. The
-// keys are fetched when the first token arrives, so that the gateway starts while the issuer is down; they are refreshed
-// as they are used, and if the issuer goes away they stay good for an hour.
+// keys are fetched when the first token arrives, so that the gateway starts while the issuer is down; they are
+// refreshed as they are used, and if the issuer cannot be reached they stay valid for an hour.
 type OIDC struct {
 	// The issuer's address, exactly as in the `iss` of its tokens: no slash is added or dropped. Required.
 	Issuer string `json:"issuer,omitempty"`
 
-	// Audiences that are good on every address of the gateway. Default: the public URL.
+	// Audiences that are accepted on every address of the gateway. Default: the public URL.
 	Audiences []string `json:"audience,omitempty"`
 
-	// Accept every audience. A token that was meant for another service is then good here too. Default: false.
+	// Accept every audience. A token that was meant for another service is then accepted here too. Default: false.
 	AnyAudience bool `json:"audience_any,omitempty"`
 
-	// Refuse tokens that are for others besides us. Default: false.
+	// Refuse tokens that are also for other audiences than the gateway. Default: false.
 	SoleAudience bool `json:"aud_single,omitempty"`
 
 	// Signature algorithms that are accepted. Default: RS256, PS256, ES256, ES384, EdDSA.
 	Algorithms []string `json:"algorithms,omitempty"`
 
-	// How far the issuer's clock may be from ours. Default: 30s.
+	// How far the issuer's clock may be from the gateway's. Default: 30s.
 	Leeway caddy.Duration `json:"leeway,omitempty"`
 
 	// The longest time from issue to expiry that is accepted. Default: 24h.
@@ -65,19 +66,19 @@ type OIDC struct {
 	//   - `email`: email
 	Claims map[string][]string `json:"claim,omitempty"`
 
-	// What stands between the names of roles, groups, teams and projects, for issuers that write several into one text: a
-	// comma, a semicolon or a blank. Default: none, and a text grants nothing.
+	// The character between the names of roles, groups, teams and projects, for issuers that write several into one text:
+	// a comma, a semicolon or a blank. Default: none, and a text grants nothing.
 	ClaimSeparator string `json:"claim_separator,omitempty"`
 
-	// The slug, or id, of the one organization that this issuer's tokens are for. They need not name it; one that names another
-	// is refused. Default: the organization that a token names.
+	// The slug, or id, of the one organization that this issuer's tokens are for. The tokens need not name it; a token
+	// that names another organization is refused. Default: the organization that a token names.
 	Organization string `json:"organization,omitempty"`
 
-	// Scopes that clients ask the issuer for: in the metadata of MCP servers, and in the answers to requests without a token.
-	// Default: none are named, and clients ask for what they think of.
+	// Scopes that clients ask the issuer for: in the metadata of MCP servers, and in the answers to requests without a
+	// token. Default: none are named, and clients choose scopes themselves.
 	Scopes []string `json:"scopes,omitempty"`
 
-	// The role that makes an administrator. Default: `admin`.
+	// The role of administrators. Default: `admin`.
 	AdminRole string `json:"admin_role,omitempty"`
 
 	// Ids of organizations that belong to other issuers and that this issuer's tokens may name too. Default: none.
@@ -90,8 +91,9 @@ type OIDC struct {
 	// A reference to that client's secret, `{env.NAME}` or `{file./path}`. Default: none, for a public client.
 	LoginSecret string `json:"login_secret,omitempty"`
 
-	// What a browser must prove that comes back from connecting an account: `login`, that the account's user is logged in with
-	// it, or `state`, that it knows the state of the attempt. Default: `login` with a login client, else `state`.
+	// The proof that a browser must give when it comes back from connecting an account: `login`, that the account's user
+	// is logged in with it, or `state`, that it knows the state of the attempt. Default: `login` with a login client, else
+	// `state`.
 	ConnectCheck string `json:"connect_check,omitempty"`
 
 	paths        caller.Paths
@@ -106,7 +108,7 @@ func (OIDC) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "durward.identities.oidc", New: func() caddy.Module { return new(OIDC) }}
 }
 
-// Provision checks what is configured.
+// Provision checks the configuration.
 func (o *OIDC) Provision(caddy.Context) error {
 	u, err := url.Parse(o.Issuer)
 	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {

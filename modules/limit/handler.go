@@ -21,12 +21,13 @@ func init() {
 
 // Handler enforces rate limits. It needs durward_auth before it, and stands before durward_policy.
 //
-// A request of a caller of whom a limit is full already is answered 429 before its body is read; nothing is charged by
-// that. Calls to servers (`/mcp/{name}`, `/sse/{name}`) are charged once they are decided on, right before the caller's
-// credential is asked for, and calls to models once their alias is known. Every matching limit is charged, or none.
+// When a limit of the caller is full already, the request is answered 429 before its body is read; nothing is charged
+// by that. Calls to servers (`/mcp/{name}`, `/sse/{name}`) are charged after the policies' decision, right before the
+// caller's credential is asked for, and calls to models once their alias is known. Every matching limit is charged, or
+// none.
 //
-// Counters outlive a reload of the configuration. Those that nodes share (`coordinate`) outlive a node, too; those of a node
-// that counts alone end with its process.
+// Counters outlive a reload of the configuration. Those that nodes share (`coordinate`) outlive a node, too; those of a
+// node that counts alone end with its process.
 type Handler struct {
 	// The kinds of traffic that count: `mcp` (which is `/mcp` and `/sse`) and `llm`. Default: both. Calls of a kind that is not
 	// named here, nor by another durward_limit, are refused.
@@ -40,7 +41,7 @@ type Handler struct {
 	llm    bool
 }
 
-// Kinds of traffic.
+// These are the kinds of traffic.
 const (
 	trafficMCP = "mcp"
 	trafficLLM = "llm"
@@ -61,7 +62,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return err
 }
 
-// Validate refuses kinds of traffic that there are not.
+// Validate refuses unknown kinds of traffic.
 func (h *Handler) Validate() error {
 	for _, kind := range h.Traffic {
 		if err := known(kind); err != nil {
@@ -71,7 +72,7 @@ func (h *Handler) Validate() error {
 	return nil
 }
 
-// ServeHTTP looks at the limits of calls and passes on what may go on, and everything else.
+// ServeHTTP checks the limits of calls, and passes on allowed calls and all other requests.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	switch {
 	case h.mcp && (strings.HasPrefix(r.URL.Path, app.MCPPrefix) || strings.HasPrefix(r.URL.Path, app.SSEPrefix)):
@@ -86,10 +87,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	return next.ServeHTTP(w, r)
 }
 
-// admitCall looks at the limits of a call to a server. GET and DELETE of MCP count nothing, so that nothing refuses them.
+// admitCall checks the limits of a call to a server. GET and DELETE of MCP count nothing, so no limit refuses them.
 func (h *Handler) admitCall(w http.ResponseWriter, r *http.Request) bool {
 	if _, _, ok := app.ProxiedName(r.URL.Path); !ok {
-		return true // nobody's
+		return true // no address of a server
 	}
 	call, ok := app.AuthenticatedCall(w, r)
 	if !ok {
@@ -111,7 +112,7 @@ func (h *Handler) admitCall(w http.ResponseWriter, r *http.Request) bool {
 	return call.Pass(w, r, app.LimitedAtLook, refused, err)
 }
 
-// textNoServer is what a request gets when the configuration has our handlers in the wrong order.
+// textNoServer is the answer to a request when the configuration has the gateway's handlers in the wrong order.
 const textNoServer = "This call's server was not looked up; durward_auth must come before durward_limit in the configuration"
 
 // UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:

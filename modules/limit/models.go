@@ -11,8 +11,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// admitPrompt looks at the limits of a call to a model, as far as they are known before its body is read: those of its
-// caller. The model's are looked at, and all are charged, by durward_llm.
+// admitPrompt checks the limits of a call to a model that are known before its body is read: those of its caller.
+// durward_llm checks the model's limits, and charges all of them.
 func (h *Handler) admitPrompt(w http.ResponseWriter, r *http.Request) bool {
 	call, ok := app.CallOf(r)
 	if !ok || call.Caller == nil {
@@ -46,7 +46,7 @@ func (h *Handler) admitPrompt(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// refuse answers in the envelope of the address.
+// refuse answers in the error format of the address.
 func refuse(w http.ResponseWriter, r *http.Request, status int, code, message string) {
 	endpoint := limit.ChatCompletions
 	if r.URL.Path == app.ModelsPrefix+"messages" {

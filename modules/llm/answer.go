@@ -14,10 +14,10 @@ import (
 	"github.com/durward-gateway/durward/internal/streams"
 )
 
-// Bounds of answers that are read whole, in bytes.
+// These are the bounds of answers that are read whole, in bytes.
 const (
 	maxAnswer = 64 << 20 // some thousand embeddings
-	maxWrong  = 1 << 20  // of an answer that says what was wrong
+	maxWrong  = 1 << 20  // of an answer that describes an error
 )
 
 // relay passes an answer on to the client.
@@ -39,13 +39,13 @@ func (x *exchange) relay(ctx context.Context, run *run, answer *reply) {
 	}
 }
 
-// finish says what became of the call.
+// finish records the result of the call.
 func (x *exchange) finish(run *run, outcome string, status int, used llmwire.Usage) {
 	x.outcome = outcome
 	x.call.AuditModelOutcome(outcome, status, used)
 }
 
-// relayWrong passes on what a provider finds wrong with the request. It used nothing for that.
+// relayWrong passes on a provider's complaint about the request. The provider used no tokens for it.
 func (x *exchange) relayWrong(ctx context.Context, run *run, answer *reply) {
 	body, err := answer.body, answer.err
 	if body == nil && err == nil {
@@ -75,7 +75,7 @@ func (x *exchange) relayWhole(ctx context.Context, run *run, answer *reply) {
 	x.writeWhole(answer.Response, answer.body)
 }
 
-// brokeOff answers for an answer of which nothing has reached the client.
+// brokeOff answers when an answer broke off before any of it has reached the client.
 func (x *exchange) brokeOff(ctx context.Context, run *run, response *forward.Response, err error) {
 	run.lose(ctx, err)
 	refused := refusedUpstream
@@ -106,13 +106,13 @@ func (x *exchange) writeWhole(response *forward.Response, body []byte) {
 // relayStream passes on an event stream, event by event.
 func (x *exchange) relayStream(ctx context.Context, run *run, answer *reply) {
 	stream, response := answer.stream, answer.Response
-	run.request.Forget() // its body, for as long as the stream takes
+	run.request.Forget() // of its body, for as long as the stream takes
 	header := x.w.Header()
 	response.CopyHeader(header)
 	header.Set("X-Content-Type-Options", "nosniff")
 	err := response.Relay(x.w, x.call.Core.Sizes.MCPEvent())
 	if stream.Ended() {
-		err = nil // whole, whatever came after
+		err = nil // complete, even if an error followed
 	}
 	told, known := stream.Failed()
 	switch {
@@ -123,7 +123,7 @@ func (x *exchange) relayStream(ctx context.Context, run *run, answer *reply) {
 		outcome := x.cutOff(ctx, run, response, stream, err)
 		run.cut(ctx, stream, err)
 		x.finish(run, outcome, response.Status, stream.Used())
-	case known && !stream.Delivers(): // it used nothing for that
+	case known && !stream.Delivers(): // no tokens were used for it
 		outcome := outcomeRefused
 		if told.Status >= http.StatusInternalServerError || told.Status == http.StatusTooManyRequests {
 			outcome = outcomeUpstream
@@ -138,8 +138,8 @@ func (x *exchange) relayStream(ctx context.Context, run *run, answer *reply) {
 	}
 }
 
-// settleStream settles a stream that came to its end, or to an error that its provider told. An administrator who says that a
-// provider tells no numbers takes its text.
+// settleStream settles a stream that came to its end, or to an error that its provider reported. When an administrator
+// has set that a provider reports no usage, the text is counted instead.
 func (x *exchange) settleStream(ctx context.Context, run *run, stream *llmwire.Stream) {
 	if stream.Usage().Known || run.without && run.to.Account.NoStreamOptions {
 		run.used(stream.Used())
@@ -148,7 +148,7 @@ func (x *exchange) settleStream(ctx context.Context, run *run, stream *llmwire.S
 	run.untold(ctx, stream)
 }
 
-// cutOff ends a stream that broke off after its beginning, with an event that says so where somebody is left to read it.
+// cutOff ends a stream that broke off after its beginning, with an error event where a client is left to read it.
 func (x *exchange) cutOff(ctx context.Context, run *run, response *forward.Response, stream *llmwire.Stream, err error) (outcome string) {
 	text, code := textUpstream, llmwire.CodeUpstream
 	reason, ended := streams.EndedFor(ctx)

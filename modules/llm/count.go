@@ -16,11 +16,11 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// maxCount bounds an answer of a provider that counts tokens, in bytes.
+// maxCount is the limit for an answer of a provider that counts tokens, in bytes.
 const maxCount = 64 << 10
 
-// serveCount answers how many tokens a request has. It counts as a request, of its target too, so that it has a bound, and as nothing
-// else: no model works for it, and no provider charges for it.
+// serveCount answers the number of tokens of a request. It counts as a request, of its target too, so that it is
+// limited. It counts as nothing else: no model works for it, and no provider charges for it.
 func (h *Handler) serveCount(a *answerer, call *app.Call) {
 	x := &exchange{answerer: a, handler: h, call: call, outcome: outcomeOK}
 	x.count()
@@ -76,8 +76,8 @@ func (x *exchange) count() {
 	x.write(http.StatusOK, []byte(`{"input_tokens":`+strconv.FormatInt(request.Estimate.Prompt, 10)+`}`))
 }
 
-// counted asks one target. Both results are nil when another one can be asked, or the estimate be given: one is as good as no
-// answer for what is an estimate with every provider.
+// counted asks one target. Both results are nil when another target can be asked, or the estimate can be given: with
+// every provider the count is only an estimate, so a missing answer does no harm.
 func (x *run) counted(ctx context.Context, c candidate) (*reply, *refusal) {
 	pass, ok := x.call.Core.Breakers().Enter(llmroute.Key{Organization: x.call.Caller.OrganizationID, Provider: c.Account.ID})
 	if !ok {
@@ -113,7 +113,7 @@ func (x *run) counted(ctx context.Context, c candidate) (*reply, *refusal) {
 	read := answer.body != nil && answer.err == nil
 	switch s := response.Status; {
 	case read && s == http.StatusBadRequest && llmwire.RefusesCounting(answer.body):
-		result = llmroute.Works // and the estimate follows: clients that measure their context so end at an error
+		result = llmroute.Works // and the estimate follows: clients that measure their context this way stop at an error
 	case read && s < http.StatusBadRequest:
 		result = llmroute.Works
 		x.call.AuditModelOutcome(outcomeOK, s, llmwire.Usage{})
@@ -129,8 +129,8 @@ func (x *run) counted(ctx context.Context, c candidate) (*reply, *refusal) {
 	return nil, nil
 }
 
-// extend charges the request to target c as well: whoever counts without end would use up what the gateway's account may ask there,
-// for everybody (attack T10).
+// extend charges the request to target c as well: a client that counts without end would use up the provider's limit
+// for the gateway's account, for everybody (attack T10).
 func (x *run) extend(ctx context.Context, c candidate) *refusal {
 	subject := x.subject(c)
 	matched, err := x.call.MatchedForModels(ctx, &subject)

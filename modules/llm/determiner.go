@@ -20,10 +20,10 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// router chooses for smart models. Its memory of conversations outlives configurations.
+// router chooses the slots of smart models. Its memory of conversations outlives configurations.
 var router = smart.New(nil)
 
-// route gives the model that answers: for a smart model the one of the slot that was chosen.
+// route returns the model that answers: for a smart model it is the model of the chosen slot.
 func (x *exchange) route(ctx context.Context, request *llmwire.Request, model *app.Model) (*app.Model, *refusal) {
 	if model.Smart == nil {
 		return model, nil
@@ -64,13 +64,14 @@ func (x *exchange) route(ctx context.Context, request *llmwire.Request, model *a
 	}
 	chosen, ok := known.Find(decision.Alias)
 	if !ok || chosen.Smart != nil {
-		return nil, refusedUnknown // it went after the decision
+		return nil, refusedUnknown // it was deleted after the decision
 	}
 	return chosen, nil
 }
 
-// enter counts the request for a smart model before its determiner is asked, which costs: of callers with one request left a single
-// one has it asked, however many come at once or leave while it thinks (attacks T01, T07). run.admit takes the call on to its target.
+// enter counts the request for a smart model before its determiner is asked, which costs money. When a caller has one
+// request left, the determiner is asked only once, however many requests come at once or leave while it thinks (attacks
+// T01, T07). run.admit takes the call on to its target.
 func (x *exchange) enter(ctx context.Context, model *app.Model) *refusal {
 	limits := x.call.Core.Limits
 	subject := x.call.LimitSubject(storage.TrafficLLM)
@@ -91,25 +92,26 @@ func (x *exchange) enter(ctx context.Context, model *app.Model) *refusal {
 	return nil
 }
 
-// leave takes back what enter charged for a call that was refused before it reached a target: always when a limit or a budget
-// refused it, otherwise only if its determiner was not asked. A caller could else have determiners asked again and again, free
-// of charge, by leaving early or by calling a model without targets.
+// leave takes back what enter charged for a call that was refused before it reached a target: always when a limit or a
+// budget refused it, otherwise only if its determiner was not asked. Otherwise a caller could have determiners asked
+// again and again, free of charge, by leaving early or by calling a model without targets.
 func (x *exchange) leave(refused *refusal) {
 	if x.entered != nil && (!x.determined || refused.status == http.StatusTooManyRequests) {
 		x.entered.Cancel()
 	}
 }
 
-// maxDetermined bounds the answer of a determiner, in bytes.
+// maxDetermined is the limit for the answer of a determiner, in bytes.
 const maxDetermined = 1 << 20
 
-// ask has the model of an alias answer a prompt of the gateway's own, on the account of who makes the call. It counts as no
-// request of theirs.
+// ask lets the model of an alias answer a prompt of the gateway's own, on the account of the call's caller. It does not
+// count as a request of the caller.
 func (h *Handler) ask(ctx context.Context, call *app.Call, alias string, prompt smart.Prompt) (string, error) {
 	return h.askFor(ctx, call, alias, "", prompt)
 }
 
-// askFor is ask in the course of a call to the smart model via: what is for that alias counts what its determiner uses.
+// askFor does the work of ask for a call to the smart model via: limits for that alias count the tokens of its
+// determiner.
 func (h *Handler) askFor(ctx context.Context, call *app.Call, alias, via string, prompt smart.Prompt) (string, error) {
 	known, err := call.Core.Models(ctx, call.Caller.OrganizationID)
 	if err != nil {
@@ -165,7 +167,7 @@ func (h *Handler) askFor(ctx context.Context, call *app.Call, alias, via string,
 	return answerText(endpoint, reply.body)
 }
 
-// question is a prompt as a request.
+// question returns a prompt as a request.
 func question(endpoint limit.Endpoint, alias string, prompt smart.Prompt) ([]byte, error) {
 	type message struct {
 		Role    string `json:"role"`
@@ -188,7 +190,7 @@ func question(endpoint limit.Endpoint, alias string, prompt smart.Prompt) ([]byt
 
 var errNoText = errors.New("the determiner's answer has no text")
 
-// answerText is the text of an answer, read strictly: a slot is decided by it.
+// answerText returns the text of an answer, read strictly: it decides the slot.
 func answerText(endpoint limit.Endpoint, body []byte) (string, error) {
 	answer, err := strictjson.Parse(body, strictjson.Limits{MaxBytes: maxDetermined})
 	if err != nil {

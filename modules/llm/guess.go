@@ -11,14 +11,15 @@ import (
 )
 
 const (
-	// untilStopped is how long a provider may work on once it is told to stop.
+	// untilStopped is the time for which a provider may work on after it is told to stop.
 	untilStopped = 2 * time.Second
-	// mostChoices is the most choices that a model is taken to work on at one time.
+	// mostChoices is the greatest number of choices that a model is assumed to work on at one time.
 	mostChoices = 128
 )
 
-// silence is for how long the target may have worked since a moment without being heard. It is told to stop at once when the client
-// leaves or the gateway ends the call; err is why nothing comes any more, nil for an answer that is whole.
+// silence returns the time for which the target may have worked since a moment without sending anything. The target is
+// told to stop at once when the client leaves or the gateway ends the call; err is the reason why nothing comes any
+// more, nil for a complete answer.
 func (x *run) silence(ctx context.Context, err error, since time.Time) time.Duration {
 	lasted := x.handler.now().Sub(since)
 	if _, ended := streams.EndedFor(ctx); ended || ctx.Err() != nil || errors.Is(err, forward.ErrClientGone) {
@@ -27,7 +28,7 @@ func (x *run) silence(ctx context.Context, err error, since time.Time) time.Dura
 	return lasted
 }
 
-// makes is the tokens that the model makes in a time, by the mean rate of its alias.
+// makes returns the tokens that the model makes in a time, by the mean rate of its alias.
 func (x *run) makes(in time.Duration) int64 {
 	e := &x.request.Estimate
 	if !e.Output {
@@ -36,9 +37,10 @@ func (x *run) makes(in time.Duration) int64 {
 	return x.call.Core.Limits.Means().In(in, x.call.Caller.OrganizationID, x.model.Alias) * min(e.Choices, mostChoices)
 }
 
-// guess is what a call is taken to have used of which nobody tells, by what was seen of it and the output that it may have made: no
-// more than was reserved, unless more was seen. What was reserved is none of its own: a client may ask for a million tokens and leave,
-// and an organization's limits and budgets would be gone (attack T07).
+// guess estimates the usage of a call when the provider does not report it. It uses the part that was seen and the
+// output that may have been made: no more than was reserved, unless more was seen. The reservation itself is no
+// estimate: a client may ask for a million tokens and leave, and an organization's limits and budgets would be gone
+// (attack T07).
 func (x *run) guess(seen llmwire.Usage, output int64) llmwire.Usage {
 	if !seen.Known {
 		seen.Output = max(seen.Output, min(output, x.reserved-seen.Input))
@@ -46,7 +48,7 @@ func (x *run) guess(seen llmwire.Usage, output int64) llmwire.Usage {
 	return seen
 }
 
-// lose notes that the target, of which nothing was seen, may have worked and will not tell.
+// lose notes that the target, from which nothing came, may have worked and will not report its usage.
 func (x *run) lose(ctx context.Context, err error) {
 	x.unknown = true
 	x.taken = x.guess(llmwire.EstimateUsed(x.request, 0), x.makes(x.silence(ctx, err, x.sent)))
@@ -58,13 +60,13 @@ func (x *run) cut(ctx context.Context, stream *llmwire.Stream, err error) {
 	x.settle(x.guess(seen, seen.Output+x.makes(x.silence(ctx, err, x.heard))))
 }
 
-// untold settles a stream that came to its end without numbers: the model may have thought without showing it, for as long as the
-// stream took.
+// untold settles a stream that came to its end without a usage report: the model may have thought without output, for
+// as long as the stream took.
 func (x *run) untold(ctx context.Context, stream *llmwire.Stream) {
 	x.settle(x.guess(stream.Used(), x.makes(x.silence(ctx, nil, x.sent))))
 }
 
-// listener notes when something of a stream comes.
+// listener notes the time at which a part of a stream comes.
 type listener struct {
 	*llmwire.Stream
 	run *run

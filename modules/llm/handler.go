@@ -1,6 +1,6 @@
-// Package llm is the handler durward_llm: the runtime of the LLM gateway. It answers the clients of OpenAI's and Anthropic's
-// APIs with the models that an organization has made known, under names of its own, and gives every call to one of the
-// providers that serve them.
+// Package llm is the handler durward_llm: the runtime of the LLM gateway. It answers the clients of OpenAI's and
+// Anthropic's APIs with the models that an organization has set up, under names of its own, and sends every call to one
+// of the providers that serve them.
 package llm
 
 import (
@@ -20,9 +20,10 @@ func init() {
 	caddy.RegisterModule(Handler{})
 }
 
-// Handler serves what is below `/api/llm-gateway/v1/`: `chat/completions`, `responses` and `embeddings` as OpenAI's API has
-// them, `messages` and `messages/count_tokens` as Anthropic's has them, and `models`. Requests and answers pass byte for byte, except for the name of the
-// model and what counting needs. It needs durward_auth before it; policies are about calls to servers and say nothing here.
+// Handler serves the addresses below `/api/llm-gateway/v1/`: `chat/completions`, `responses` and `embeddings` of
+// OpenAI's API, `messages` and `messages/count_tokens` of Anthropic's, and `models`. Requests and answers pass byte for
+// byte, except for the name of the model and the members that counting needs. It needs durward_auth before it; policies
+// are for calls to servers and have no effect here.
 type Handler struct {
 	app.Carrier
 
@@ -45,7 +46,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// endpoints are the addresses that take a prompt.
+// endpoints maps the addresses that take a prompt to their endpoints.
 var endpoints = map[string]limit.Endpoint{
 	"chat/completions": limit.ChatCompletions, "responses": limit.Responses, "embeddings": limit.Embeddings, "messages": limit.Messages,
 }
@@ -55,7 +56,7 @@ const (
 	countPath  = "messages/count_tokens"
 )
 
-// ServeHTTP serves what is below /api/llm-gateway/v1 and passes on everything else.
+// ServeHTTP serves the addresses below /api/llm-gateway/v1 and passes on all other requests.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	path, ok := strings.CutPrefix(r.URL.Path, app.ModelsPrefix)
 	if !ok && r.URL.Path != strings.TrimSuffix(app.ModelsPrefix, "/") {

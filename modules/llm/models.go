@@ -7,7 +7,7 @@ import (
 	"github.com/durward-gateway/durward/modules/app"
 )
 
-// owner is who owns models in lists.
+// owner is the owner of models in lists.
 const owner = "durward"
 
 // serveModels answers with the models that the caller may use, or with the one of that alias.
@@ -49,5 +49,6 @@ func listed(m *app.Model) llmwire.Model {
 	return llmwire.Model{ID: m.Alias, Owner: owner, Created: m.CreatedAt}
 }
 
-// mayUse reports whether the caller may use an alias of their organization: every one of them, unless a key says less.
+// mayUse reports whether the caller may use an alias of their organization: every one of them, unless a key is limited
+// to some.
 func mayUse(who *app.Caller, alias string) bool { return who.Key == nil || who.Key.Scopes.Model(alias) }

@@ -22,7 +22,7 @@ func (h *Handler) servePrompt(a *answerer, call *app.Call) {
 	}
 }
 
-// family is the LLM runtime's in metrics.
+// family is the name of the LLM runtime in metrics.
 const family = "llm"
 
 // exchange is one request for a model, from its body to the end of its answer.
@@ -32,9 +32,9 @@ type exchange struct {
 	call    *app.Call
 	outcome string
 	entered *limit.Permit // of a call to a smart model, until its target is known
-	// determined: a determiner was asked for it.
+	// determined reports whether a determiner was asked for it.
 	determined bool
-	abort      bool // the answer broke off after its beginning: the client must not take what it has for the whole
+	abort      bool // the answer broke off after its beginning: the client must not take the received part for the whole
 }
 
 func (x *exchange) serve() {
@@ -81,7 +81,7 @@ func (x *exchange) no(refused *refusal) {
 	x.refuse(refused)
 }
 
-// read reads the request and finds what it asks for, or answers why not.
+// read reads the request and finds the requested model, or answers why it cannot.
 func (x *exchange) read() (request *llmwire.Request, model *app.Model, ok bool) {
 	if x.call.Crowded(x.r, false, x.call.Core.Sizes.LLM) {
 		x.outcome = outcomeUnavailable

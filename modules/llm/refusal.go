@@ -14,14 +14,14 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Codes of OpenAI's envelope that llmwire does not know.
+// These are codes of OpenAI's error format that llmwire does not know.
 const (
 	codeInvalidKey  = llmwire.CodeInvalidKey
 	codeUnavailable = "unavailable"
 	codeEndpoint    = "unsupported_endpoint"
 )
 
-// Outcomes of calls, for metrics and the audit log.
+// These are the outcomes of calls, for metrics and the audit log.
 const (
 	outcomeOK          = "ok"
 	outcomeRefused     = "refused"
@@ -49,7 +49,7 @@ type refusal struct {
 	code    string
 	message string
 	outcome string            // "": refused
-	header  func(http.Header) // adds what goes with it; may be nil
+	header  func(http.Header) // adds the headers that belong to it; may be nil
 	here    bool              // it is for this target: others may have room
 }
 
@@ -66,7 +66,7 @@ var (
 	refusedStore    = &refusal{status: http.StatusServiceUnavailable, code: codeUnavailable, message: textAway, outcome: outcomeUnavailable}
 	refusedMemory   = &refusal{status: http.StatusServiceUnavailable, code: codeUnavailable, message: textMemory, outcome: outcomeUnavailable}
 	refusedRecord   = &refusal{status: http.StatusServiceUnavailable, code: codeUnavailable, message: textRecord, outcome: outcomeUnavailable}
-	// gone is for a client that nobody can answer any more.
+	// gone is the outcome for a client that has left and cannot be answered.
 	gone = &refusal{outcome: outcomeClientGone}
 )
 
@@ -84,21 +84,21 @@ func refusedBudget(e *metering.Refusal) *refusal {
 	}
 }
 
-// ofTarget reports whether a limit or budget is for the provider or the model of a call, rather than for who makes it.
+// ofTarget reports whether a limit or budget is for the provider or the model of a call, rather than for its caller.
 func ofTarget(s storage.Scope) bool {
 	return s.Type == storage.ScopeLLMProvider || s.Type == storage.ScopeModel
 }
 
-// refusedBusy passes on how long a busy provider wants to be left alone, and nothing else: the rest of its answer is about
-// the gateway's account.
+// refusedBusy passes on the time after which a busy provider may be asked again. It passes on nothing else: the rest of
+// the provider's answer is about the gateway's account.
 func (x *run) refusedBusy(response *forward.Response) *refusal {
 	return &refusal{
 		status: http.StatusTooManyRequests, code: llmwire.CodeRateLimit, message: textBusy, outcome: outcomeUpstream, header: x.retryAfter(response),
 	}
 }
 
-// refusedOverloaded is refusedBusy for a provider that is overloaded. Anthropic's clients know its own status for that, others
-// the standard one.
+// refusedOverloaded does the work of refusedBusy for an overloaded provider. Anthropic's clients know its own status
+// for that, others the standard one.
 func (x *run) refusedOverloaded(response *forward.Response, status int) *refusal {
 	if x.request.Endpoint != limit.Messages {
 		status = http.StatusServiceUnavailable
@@ -106,7 +106,7 @@ func (x *run) refusedOverloaded(response *forward.Response, status int) *refusal
 	return &refusal{status: status, code: llmwire.CodeOverloaded, message: textOverloaded, outcome: outcomeUpstream, header: x.retryAfter(response)}
 }
 
-// retryAfter sets Retry-After to what a provider said.
+// retryAfter sets Retry-After to the provider's value.
 func (x *run) retryAfter(response *forward.Response) func(http.Header) {
 	after, ok := llmwire.RetryAfter(response.Header, x.handler.now())
 	return func(h http.Header) {
@@ -116,7 +116,7 @@ func (x *run) retryAfter(response *forward.Response) func(http.Header) {
 	}
 }
 
-// refusedEnded is for a call whose right ended before its answer began.
+// refusedEnded returns the refusal of a call whose right ended before its answer began.
 func refusedEnded(reason streams.Reason) *refusal {
 	switch reason {
 	case streams.TokenExpired, streams.Revoked:
@@ -137,7 +137,7 @@ func endedText(reason streams.Reason) string {
 	return "The gateway has ended this call."
 }
 
-// answerer answers one request in the envelope of its address.
+// answerer answers one request in the error format of its address.
 type answerer struct {
 	w         http.ResponseWriter
 	r         *http.Request
@@ -145,7 +145,7 @@ type answerer struct {
 	anthropic bool // the client is one of Anthropic's
 }
 
-// refuse answers with a refusal, except to those who are gone.
+// refuse answers with a refusal, unless the client has left.
 func (a *answerer) refuse(e *refusal) {
 	if e.status == 0 {
 		return
@@ -160,7 +160,7 @@ func (a *answerer) refuse(e *refusal) {
 	a.write(e.status, llmwire.ErrorBody(a.envelope(), e.status, e.code, e.message))
 }
 
-// refuseUnread is refuse for a request whose body was not read.
+// refuseUnread does the work of refuse for a request whose body was not read.
 func (a *answerer) refuseUnread(e *refusal) {
 	forward.AnswerUnread(a.w, a.r, func() { a.refuse(e) })
 }

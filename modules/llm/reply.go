@@ -15,21 +15,21 @@ import (
 	"github.com/durward-gateway/durward/internal/streams"
 )
 
-// reply is an answer of a target, known to be the client's. Of an event stream the beginning was looked at, and any other answer
-// of a model was read whole.
+// reply is an answer of a target that goes to the client. The beginning of an event stream was read before, and any
+// other answer of a model was read whole.
 type reply struct {
 	*forward.Response
 	stream *llmwire.Stream // of an event stream
-	body   []byte          // of JSON, and of a refusal that was looked at; nil: not read yet
+	body   []byte          // of JSON, and of a refusal that was inspected; nil: not read yet
 	err    error           // of reading body
 }
 
-// announced is for how long an event stream may tell that it is about to begin before the client learns of it. A proxy between
-// closes connections on which nothing comes for a minute.
+// announced is the time for which an event stream may announce its begin before the client hears of it. A proxy in
+// between closes connections on which nothing comes for a minute.
 const announced = 10 * time.Second
 
-// judge says whether an answer is the client's. What is about the gateway's own account never is, nor is an error in place of an
-// answer, whatever its status: as long as nothing was delivered another target can be asked.
+// judge decides whether an answer goes to the client. An answer about the gateway's own account never does. Nor does an
+// error in place of an answer, whatever its status: as long as nothing was delivered another target can be asked.
 func (x *run) judge(ctx context.Context, c candidate, answer *reply) (llmroute.Result, failure) {
 	if answer.Status >= http.StatusBadRequest {
 		result, no := x.judgeStatus(c, answer, answer.Status)
@@ -71,15 +71,15 @@ func (x *run) judge(ctx context.Context, c candidate, answer *reply) (llmroute.R
 	x.warn(c, "a provider answers with an error and the status 200", zap.String("error", told.Name))
 	result, no := x.judgeStatus(c, answer, told.Status)
 	if result == llmroute.Fails && !told.Own {
-		result = llmroute.Unknown // five of a user's own making would leave the provider alone for everybody (attack T07)
+		result = llmroute.Unknown // otherwise a user could cause five such errors and block the provider for everybody (attack T07)
 	}
 	if no.refusal == nil && answer.stream == nil {
-		answer.Status = told.Status // what is wrong with the request is the client's to know
+		answer.Status = told.Status // the client may know what is wrong with its request
 	}
 	return result, no
 }
 
-// judgeStatus is judge for an error that stands for a status.
+// judgeStatus does the work of judge for an error that stands for a status.
 func (x *run) judgeStatus(c candidate, answer *reply, status int) (llmroute.Result, failure) {
 	switch {
 	case status == http.StatusTooManyRequests:
@@ -98,7 +98,7 @@ func (x *run) judgeStatus(c candidate, answer *reply, status int) (llmroute.Resu
 	return llmroute.Works, failure{}
 }
 
-// broken says what becomes of a call whose event stream ended before it began.
+// broken returns the result of a call whose event stream ended before it began.
 func (x *run) broken(ctx context.Context, c candidate, err error) (llmroute.Result, failure) {
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF

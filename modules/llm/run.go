@@ -22,10 +22,10 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// maxTries bounds the targets that one call is sent to.
+// maxTries is the number of targets to which one call is sent at most.
 const maxTries = 16
 
-// run is a request on its way through the targets of a model, with what is reserved for it.
+// run is a request on its way through the targets of a model, with its reservations.
 type run struct {
 	handler  *Handler
 	call     *app.Call
@@ -33,22 +33,22 @@ type run struct {
 	model    *app.Model
 	via      string      // the alias of the smart model that chose model; "" for none
 	header   http.Header // the client's
-	requests int64       // that it counts as: 1, or 0 for one that the gateway makes for itself
-	most     int64       // bytes of an answer that is read whole
+	requests int64       // number of requests that it counts as: 1, or 0 for one that the gateway makes for itself
+	most     int64       // bytes of an answer that is read whole, at most
 
-	without bool // stream_options: the target that is tried knows none
+	without bool // of stream_options: the target does not know them
 
 	to      candidate // the target that answers, or was tried last
 	tried   int
-	entered *limit.Permit // what counts of it already, before its first target; nil: nothing
+	entered *limit.Permit // the part of it that is counted already, before its first target; nil: nothing
 	permit  *limit.Permit
 	hold    *metering.Hold
 
 	reserved int64         // tokens, for to
 	sent     time.Time     // when to was asked
 	heard    time.Time     // when something of its stream came last
-	unknown  bool          // to may have done something that nobody will tell of
-	taken    llmwire.Usage // what it is taken to have used then
+	unknown  bool          // to may have done work that it will not report
+	taken    llmwire.Usage // the estimated usage in that case
 }
 
 // candidate is a target, and the alias that led to it.
@@ -58,7 +58,7 @@ type candidate struct {
 	url   *url.URL // of the request's endpoint
 }
 
-// candidates gives the targets that serve an endpoint, in the order in which they are tried.
+// candidates returns the targets that serve an endpoint, in the order in which they are tried.
 func (x *run) candidates(endpoint limit.Endpoint) []candidate {
 	found := make([]candidate, 0, len(x.model.Targets))
 	for i := -1; i < len(x.model.Fallbacks); i++ {
@@ -91,7 +91,7 @@ func shuffle(of []candidate) {
 	}
 }
 
-// send sends the request to one target after another, until one gives an answer that is the client's. Exactly one of its
+// send sends the request to one target after another, until one gives an answer for the client. Exactly one of its
 // results is not nil.
 func (x *run) send(ctx context.Context) (*reply, *refusal) {
 	candidates := x.candidates(x.request.Endpoint)
@@ -103,7 +103,7 @@ func (x *run) send(ctx context.Context) (*reply, *refusal) {
 		account := c.Account
 		pass, ok := x.call.Core.Breakers().Enter(llmroute.Key{Organization: x.call.Caller.OrganizationID, Provider: account.ID})
 		if !ok {
-			continue // it is left alone for a while
+			continue // its circuit breaker is open
 		}
 		known := llmroute.RefusalKey{Key: llmroute.Key{Organization: x.call.Caller.OrganizationID, Provider: account.ID}, Model: c.Model}
 		x.without = x.request.AsksForUsage() && (account.NoStreamOptions || x.call.Core.NoStreamOptions().Has(known))
@@ -126,7 +126,7 @@ func (x *run) send(ctx context.Context) (*reply, *refusal) {
 	return nil, refused
 }
 
-// elsewhere says at which addresses the model is served instead, and ends a sentence.
+// elsewhere returns the addresses at which the model is served instead, as the end of a sentence.
 func (x *run) elsewhere() string {
 	var paths []string
 	for path, endpoint := range endpoints {
@@ -144,7 +144,7 @@ func (x *run) elsewhere() string {
 // failure is an attempt that gave no answer for the client.
 type failure struct {
 	*refusal
-	final bool // another target is of no use, or must not be tried
+	final bool // another target would not help, or must not be tried
 	again bool // the same one may answer without stream_options
 }
 
@@ -196,7 +196,7 @@ func (x *run) body(model string) []byte {
 	return x.request.Body(model)
 }
 
-// failed says what becomes of a call whose target gave no answer.
+// failed returns the result of a call whose target gave no answer.
 func (x *run) failed(ctx context.Context, c candidate, err error) (llmroute.Result, failure) {
 	if !errors.Is(err, forward.ErrConnect) {
 		x.lose(ctx, err)
@@ -228,8 +228,8 @@ func (x *run) fields(c candidate, what zap.Field) []zap.Field {
 	}
 }
 
-// admit charges the call to target c and refunds the previous target first, because a small budget may have room for one call
-// only. What the previous target may have done stays counted (attack T07).
+// admit charges the call to target c and refunds the previous target first, because a small budget may have room for
+// one call only. The work that the previous target may have done stays counted (attack T07).
 func (x *run) admit(ctx context.Context, c candidate) (*refusal, error) {
 	x.endHold()
 	core, organization := x.call.Core, x.call.Caller.OrganizationID
@@ -275,7 +275,7 @@ func (x *run) admit(ctx context.Context, c candidate) (*refusal, error) {
 	return nil, nil
 }
 
-// subject is everything that limits on the call to target c may be for.
+// subject returns all properties of the call to target c that limits may be for.
 func (x *run) subject(c candidate) limit.Subject {
 	subject := x.call.LimitSubject(storage.TrafficLLM)
 	subject.ProviderID, subject.ProviderName, subject.Model, subject.Alias = c.Account.ID, c.Account.Name, c.Model, x.model.Alias
@@ -283,7 +283,7 @@ func (x *run) subject(c candidate) limit.Subject {
 	return subject
 }
 
-// endHold ends what budgets have set aside for the target that was tried last.
+// endHold ends the budgets' reservation for the target that was tried last.
 func (x *run) endHold() {
 	if x.unknown {
 		x.hold.Settle(spent(x.taken))
@@ -293,12 +293,12 @@ func (x *run) endHold() {
 	x.hold = nil
 }
 
-// spent is usage as budgets have it.
+// spent returns usage in the form of budgets.
 func spent(u llmwire.Usage) metering.Tokens {
 	return metering.Tokens{Input: u.Input, Output: u.Output, Cached: u.Cached, Written: u.Written, Written1h: u.Written1h}
 }
 
-// used settles what the call used, once.
+// used settles the call's usage, once.
 func (x *run) used(u llmwire.Usage) {
 	x.settle(u)
 	if u.Output > 0 {
@@ -306,7 +306,7 @@ func (x *run) used(u llmwire.Usage) {
 	}
 }
 
-// settle is used for what is no more than a guess: the alias's means do not learn from it.
+// settle settles an estimated usage: the alias's means do not learn from it.
 func (x *run) settle(u llmwire.Usage) {
 	if x.permit != nil {
 		x.permit.Settle(u.Total())
@@ -315,7 +315,7 @@ func (x *run) settle(u llmwire.Usage) {
 	app.CountModelTokens(u.Input, u.Output, u.Cached)
 }
 
-// end settles what nobody has settled: a call that came to nothing used nothing, unless nobody knows.
+// end settles a call that is not settled yet: a call without a result used nothing, unless that is unknown.
 func (x *run) end() {
 	switch {
 	case x.permit == nil:

@@ -5,22 +5,22 @@ import (
 	"io"
 )
 
-// harmless are warnings of Caddy's about what a gateway's configuration means to be so. Each has a piece of text that must be in the
-// line too, when the warning is a real one elsewhere.
+// harmless lists warnings of Caddy about settings that a gateway's configuration makes on purpose. A warning that can
+// be a real one elsewhere has a piece of text that must be in the line too.
 var harmless = []struct{ message, piece string }{
 	{"HTTP/2 skipped because it requires TLS", ""},
 	{"HTTP/3 skipped because it requires TLS", ""},
 	{"server is listening only on the HTTP port, so no automatic HTTPS will be applied to this server", ""},
 	{"admin endpoint disabled", ""},
-	{"admin endpoint on open interface; host checking disabled", `"unix/`}, // the file's mode guards a socket
+	{"admin endpoint on open interface; host checking disabled", `"unix/`}, // the file's mode protects a socket
 	{"exiting; byeee!! 👋", ""},
 	{"Caddyfile input is not formatted; run 'caddy fmt --overwrite' to fix inconsistencies", ""},
 }
 
-// levelAt is how far into a line its level may begin.
+// levelAt is the greatest offset in a line at which its level may begin.
 const levelAt = 50
 
-// calm makes an INFO of a line that is a harmless warning, in JSON or in the console's format.
+// calm turns a line that is a harmless warning, in JSON or in the console's format, into an INFO.
 func calm(line []byte) []byte {
 	beginning := line[:min(len(line), levelAt)]
 	before, after, open, closing := []byte("WARN"), []byte("INFO"), "\t", "\t\n"
@@ -40,7 +40,7 @@ func calm(line []byte) []byte {
 	return line
 }
 
-// calmed writes to a log without harmless warnings.
+// calmed writes to a log and turns harmless warnings into INFO lines.
 type calmed struct{ io.WriteCloser }
 
 // Write writes a line, which zap writes at once.

@@ -12,7 +12,7 @@ import (
 
 func init() { caddy.RegisterModule(StartWriter{}) }
 
-// quiet: a command that tells people itself how its start goes is starting.
+// quiet reports whether a command is starting that itself tells people about its start.
 var quiet atomic.Bool
 
 // Quiet leaves lines below an error out of the logs that a StartWriter writes, until it is called with false.

@@ -22,11 +22,11 @@ type code struct {
 
 // Authorize returns the authorization endpoint. GET shows the login page, a form without script that POSTs to the same
 // path:
-// 
-// 	ticket  hidden; carries the request, signed, good once and for ten minutes
-// 	user    (or the field named by Config.PickField) the user who logs in
-// 	deny    when present, the answer is access_denied
-// 
+//
+//	ticket  hidden; carries the request, signed, good once and for ten minutes
+//	user    (or the field named by Config.PickField) the user who logs in
+//	deny    when present, the answer is access_denied
+//
 // Answers go to the redirect URI with code or error, state and iss (RFC 9207), by 303 so that no browser sends the form
 // there (RFC 9700 section 4.12). A request whose client or redirect URI is not known is answered with a page, never
 // with a redirect.

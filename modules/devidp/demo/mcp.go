@@ -62,7 +62,8 @@ func (d *Demo) sessions() int {
 	return n
 }
 
-// callerOf returns the grant whose token a call carries. It belongs to each call anew, not to the session.
+// callerOf returns the account and client whose token a call carries. They belong to each call anew, not to the
+// session.
 func callerOf(r *mcp.CallToolRequest) identity {
 	if r.Extra == nil || r.Extra.TokenInfo == nil {
 		return identity{}

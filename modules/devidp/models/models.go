@@ -39,7 +39,8 @@ type provider struct {
 	serial atomic.Uint64 // of answers
 }
 
-// Handler serves the provider: OpenAI's clients take `<where it is>/v1` as their base URL, Anthropic's `<where it is>`.
+// Handler returns the provider's handler: OpenAI's clients take `<its address>/v1` as their base URL, Anthropic's `<its
+// address>`.
 func Handler(o Options) http.Handler {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -61,7 +62,7 @@ func (p *provider) id(prefix string) string {
 // object is a JSON object.
 type object map[string]any
 
-// read reads a request, or answers that it cannot.
+// read reads a request, or answers that it cannot be read.
 func read(w http.ResponseWriter, r *http.Request, into any, complain func(w http.ResponseWriter, status int, kind, message string)) bool {
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(into); err != nil {
 		complain(w, http.StatusBadRequest, "invalid_request_error", fmt.Sprintf("The request cannot be read: %v", err))
@@ -81,7 +82,7 @@ type stream struct {
 	w     http.ResponseWriter
 	r     *http.Request
 	pause time.Duration
-	named bool // events carry their type as their name too, and there is no last one that says [DONE]
+	named bool // events carry their type as their name too, and there is no final [DONE]
 }
 
 func (p *provider) stream(w http.ResponseWriter, r *http.Request, named bool) *stream {
@@ -108,7 +109,7 @@ func (s *stream) raw(data string) {
 	_ = http.NewResponseController(s.w).Flush()
 }
 
-// wait passes the time between two pieces; it is false when the client left.
+// wait waits for the time between two pieces; it returns false when the client left.
 func (s *stream) wait() bool {
 	if s.pause == 0 {
 		return s.r.Context().Err() == nil

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// prompt is what a model is asked, in either provider's words.
+// prompt is the question to a model, from either provider's API.
 type prompt struct {
 	model    string
 	system   string
 	messages []message
 	tools    []tool
 	choice   string // "auto", "none", "any", or the name of the tool that must be called
-	most     int    // tokens of the answer; 0: as many as it takes
+	most     int    // tokens of the answer; 0: no limit
 }
 
-// message is one of a conversation.
+// message is one message of a conversation.
 type message struct {
 	Role    string  `json:"role"`
 	Content content `json:"content"`
@@ -26,10 +26,10 @@ type tool struct {
 	schema json.RawMessage // of its arguments
 }
 
-// content is a text, or parts of which texts and results of tools count.
+// content is a text, or a list of parts, of which texts and results of tools count.
 type content struct {
 	text   string
-	result bool // it is what a tool answered
+	result bool // it is the answer of a tool
 }
 
 // UnmarshalJSON reads a text, null or a list of parts.
@@ -61,7 +61,7 @@ func (c *content) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// user is what was said last, by the user or a tool.
+// user returns the last message of the user or of a tool.
 func (p *prompt) user() (text string, result bool) {
 	for i := len(p.messages) - 1; i >= 0; i-- {
 		switch m := p.messages[i]; m.Role {
@@ -74,7 +74,7 @@ func (p *prompt) user() (text string, result bool) {
 	return "", false
 }
 
-// takeSystem moves the messages that are the operator's to where they belong.
+// takeSystem moves the operator's messages to the system prompt.
 func (p *prompt) takeSystem() {
 	var rest []message
 	for _, m := range p.messages {
@@ -87,7 +87,7 @@ func (p *prompt) takeSystem() {
 	p.messages = rest
 }
 
-// input is the tokens of the prompt.
+// input returns the number of tokens of the prompt.
 func (p *prompt) input() int {
 	n := tokens(p.system)
 	for _, m := range p.messages {
@@ -99,7 +99,7 @@ func (p *prompt) input() int {
 	return n
 }
 
-// tokens is about what a text counts: four bytes each.
+// tokens returns the approximate number of tokens of a text: four bytes each.
 func tokens(text string) int { return (len(text) + 3) / 4 }
 
 // choiceOf reads the tool that must be called: a word, or an object that names one.

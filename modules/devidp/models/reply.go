@@ -12,18 +12,18 @@ import (
 	"unicode/utf8"
 )
 
-// reply is what a model answers: a text, or the call of a tool.
+// reply is the answer of a model: a text, or the call of a tool.
 type reply struct {
 	text      string
 	tool      string          // the name of the called one; "" for a text
 	arguments json.RawMessage // of the call
-	cut       bool            // there was more to say than could be
+	cut       bool            // the whole answer was longer than allowed
 }
 
-// output is the tokens of the reply.
+// output returns the number of tokens of the reply.
 func (r reply) output() int { return tokens(r.text) + tokens(r.tool) + tokens(string(r.arguments)) }
 
-// pieces are the parts in which a reply streams.
+// pieces returns the parts in which a reply streams.
 func (r reply) pieces() []string {
 	const words = 3
 	var parts []string
@@ -38,7 +38,7 @@ func (r reply) pieces() []string {
 	return parts
 }
 
-// answer is the model's. ok is false when there is no such model.
+// answer returns the model's answer. ok is false when there is no such model.
 func (p *prompt) answer() (r reply, ok bool) {
 	say, ok := strengths[p.model]
 	if !ok {
@@ -65,7 +65,7 @@ func (r reply) within(most int) reply {
 	return r
 }
 
-// strengths are what the models have to say about something.
+// strengths holds the answers of the models about a topic.
 var strengths = map[string]func(topic string) string{
 	Small: func(topic string) string { return "In short, about " + topic + ": it depends." },
 	Medium: func(topic string) string {
@@ -83,7 +83,7 @@ var strengths = map[string]func(topic string) string{
 	},
 }
 
-// quoted is the beginning of a text, between quotation marks.
+// quoted returns the beginning of a text, between quotation marks.
 func quoted(text string) string {
 	const most = 60
 	text = strings.Join(strings.Fields(text), " ")
@@ -96,7 +96,7 @@ func quoted(text string) string {
 // slotText is the end of the determiner's instructions.
 var slotText = regexp.MustCompile(`Answer with one number from 0 to (\d{1,2})\.\s*\z`)
 
-// slotsOf says how many slots there are to choose from, when that is what a model is asked.
+// slotsOf returns the number of slots to choose from, when the model is asked to choose.
 func slotsOf(system string) (slots int, asked bool) {
 	found := slotText.FindStringSubmatch(system)
 	if found == nil {
@@ -106,7 +106,7 @@ func slotsOf(system string) (slots int, asked bool) {
 	return last + 1, err == nil
 }
 
-// Words that speak for a strong model, and for one that is not weak.
+// These are words that suggest a strong model, and a model that is not weak.
 var (
 	hard   = []string{"prove", "proof", "plan", "design", "architecture", "refactor", "derive", "algorithm", "optimize", "migrate", "migration", "theorem", "debug"}
 	middle = []string{"explain", "summarize", "summary", "compare", "why", "function", "code", "write", "analyze", "review"}
@@ -132,7 +132,8 @@ func wordsOf(text string) []string {
 	return strings.FieldsFunc(strings.ToLower(text), func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) })
 }
 
-// toolFor is the tool that the model calls: the one that must be, or else one whose name has a word of what the user said.
+// toolFor returns the tool that the model calls: the required one, or else one whose name has a word of the user's
+// message.
 func (p *prompt) toolFor(text string, result bool) *tool {
 	if p.choice == "none" || result {
 		return nil
@@ -152,8 +153,8 @@ func (p *prompt) toolFor(text string, result bool) *tool {
 
 var number = regexp.MustCompile(`-?\d+(\.\d+)?`)
 
-// arguments makes arguments for a tool from what the user said: its texts are the last word with a capital, or everything,
-// its numbers those that the user said, in their order.
+// arguments makes arguments for a tool from the user's message. Its texts are the last word with a capital, or the
+// whole message; its numbers are those of the message, in their order.
 func arguments(schema json.RawMessage, text string) json.RawMessage {
 	var wanted struct {
 		Properties map[string]struct {
@@ -188,7 +189,8 @@ func arguments(schema json.RawMessage, text string) json.RawMessage {
 	return encoded
 }
 
-// subject is the last word of a text that begins with a capital and is not its first, such as a place; else the text.
+// subject returns the last word of a text that begins with a capital and is not its first, such as a place; otherwise
+// the text.
 func subject(text string) string {
 	words := strings.FieldsFunc(text, func(c rune) bool { return unicode.IsSpace(c) || unicode.IsPunct(c) })
 	for i := len(words) - 1; i > 0; i-- {

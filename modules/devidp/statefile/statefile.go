@@ -1,5 +1,5 @@
 // Package statefile keeps a small value in one JSON file that a crash cannot tear: every change is written beside the
-// file, synced and renamed over it before it is seen by anyone.
+// file, synced and renamed over it before any reader sees it.
 package statefile
 
 import (
@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 )
 
-// Value is what a File holds. Clone returns a copy whose changes the original does not see.
+// Value is the value that a File holds. Clone returns a copy whose changes the original does not see.
 type Value[T any] interface {
 	Clone() T
 }
@@ -46,7 +46,7 @@ func Open[T Value[T]](path string, initial T) (*File[T], error) {
 func (f *File[T]) View() T { return *f.current.Load() }
 
 // Update applies change to a copy and returns once the result is on disk; only then does View return it. When change or
-// the writing fails, nothing has happened.
+// the writing fails, nothing is changed.
 func (f *File[T]) Update(change func(T) error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

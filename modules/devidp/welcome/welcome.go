@@ -1,5 +1,5 @@
-// Package welcome tells a newcomer what runs in development mode and how to use it: the banner of `durward dev`, and the
-// page at `/` of the gateway.
+// Package welcome explains to a newcomer the running services of development mode and their use: the banner of `durward
+// dev`, and the page at `/` of the gateway.
 package welcome
 
 import (
@@ -17,25 +17,26 @@ import (
 	"github.com/durward-gateway/durward/modules/devidp/idp"
 )
 
-// Where `durward dev` listens, and the other commands look for it, unless they are told otherwise.
+// This is the address on which `durward dev` listens, and at which the other commands look for it, unless they are told
+// otherwise.
 const (
 	DefaultListen = "127.0.0.1:8080"
 	DefaultURL    = "http://" + DefaultListen
 )
 
-// Facts are what there is to tell.
+// Facts holds the facts for the banner and the page.
 type Facts struct {
 	URL     string // of the gateway, without a slash at the end
-	Command string // how this program is started
-	// URLFlag is what the other commands must be told to find this gateway, empty when they find it by themselves.
+	Command string // the command that starts this program
+	// URLFlag is the flag that other commands need to find this gateway, empty when they find it by themselves.
 	URLFlag string
 	Data    string
 	Users   []User
-	// Snippets are how each MCP client is told of the demo server.
+	// Snippets holds the settings that tell each MCP client about the demo server.
 	Snippets []snippets.Snippet
 }
 
-// Snippet is the first of the snippets.
+// Snippet returns the first of the snippets.
 func (f Facts) Snippet() snippets.Snippet { return f.Snippets[0] }
 
 // URLFlag returns the flag by which other commands find the gateway at url.
@@ -46,7 +47,7 @@ func URLFlag(url string) string {
 	return " --url " + url
 }
 
-// User is somebody who can be picked on the login page.
+// User is a person who can be picked on the login page.
 type User struct{ Email, About string }
 
 // New gathers the facts of the gateway at url, which keeps its files in the directory data.
@@ -75,7 +76,7 @@ var (
 	pageTemplate = webpage.MustParse(pageText).Wide()
 )
 
-// parseBanner reads the banner's text, in colour or without. Nothing that it shows comes from elsewhere.
+// parseBanner reads the banner's text, in colour or without. All text in it is the program's own.
 func parseBanner(colour bool) *template.Template {
 	paint := func(code string) func(string) string {
 		return func(text string) string {
@@ -99,7 +100,7 @@ func (f Facts) Banner(colour bool) string {
 
 type userKey struct{}
 
-// WithUser returns a request for the page with who is logged in; nil for nobody.
+// WithUser returns a request for the page with the user who is logged in; nil for nobody.
 func WithUser(r *http.Request, user *webpage.User) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), userKey{}, user))
 }
