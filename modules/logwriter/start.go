@@ -18,8 +18,8 @@ var quiet atomic.Bool
 // Quiet leaves lines below an error out of the logs that a StartWriter writes, until it is called with false.
 func Quiet(on bool) { quiet.Store(on) }
 
-// StartWriter writes a log to standard error. While `durward dev` starts it leaves out what is below an error, so that the one
-// screen that newcomers read has no lines for programs before it.
+// StartWriter writes a log to standard error. While `durward dev` starts it leaves out lines below the level error, so
+// that newcomers see its one screen without log lines before it.
 type StartWriter struct{ caddy.StderrWriter }
 
 // CaddyModule returns the Caddy module information.
@@ -43,8 +43,8 @@ func (w *startWriter) Write(line []byte) (int, error) {
 	return w.WriteCloser.Write(line)
 }
 
-// isError reports whether a line of JSON or of the console's format is an error or worse. Both begin with the level; a line that is
-// neither is written.
+// isError reports whether a line of JSON or of the console's format is an error or worse. Both begin with the level; a
+// line in neither format is written.
 func isError(line []byte) bool {
 	lower, beginning := []string{"DEBUG", "INFO", "WARN"}, line[:min(len(line), levelAt)]
 	if bytes.HasPrefix(line, []byte("{")) {
@@ -53,7 +53,7 @@ func isError(line []byte) bool {
 	return !slices.ContainsFunc(lower, func(level string) bool { return bytes.Contains(beginning, []byte(level)) })
 }
 
-// UnmarshalCaddyfile reads what stands behind `output`: the name alone.
+// UnmarshalCaddyfile reads the text behind `output`: the name alone.
 func (*StartWriter) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next()
 	return noMore(d)

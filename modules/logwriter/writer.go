@@ -30,7 +30,8 @@ func init() {
 	caddy.OnExit(finish)
 }
 
-// opened are the buffers of this process by WriterKey. Caddy keeps writers once they are open, and does not close them.
+// opened holds the buffers of this process by WriterKey. Caddy keeps writers once they are open, and does not close
+// them.
 var opened sync.Map
 
 // finish empties the buffers before the process ends. The lines that Caddy writes after that are not buffered.
@@ -42,13 +43,13 @@ func finish(context.Context) {
 	writers.Wait()
 }
 
-// serving caches that a configuration serves: every line asks.
+// serving caches whether a configuration serves: every line asks for it.
 var serving atomic.Bool
 
-// maybeLast reports whether a line may be the last of this process, as the one is that says why a start has failed: Caddy
-// writes it after its Cleanup and exits without OnExit. So it is while no configuration serves.
+// maybeLast reports whether a line may be the last of this process. That is so while no configuration serves. The line
+// that says why a start has failed is an example: Caddy writes it after its Cleanup and exits without OnExit.
 func maybeLast() bool {
-	if serving.Load() || caddy.Exiting() { // finish sees to the end
+	if serving.Load() || caddy.Exiting() { // finish empties the buffer
 		return false
 	}
 	serves := caddy.ActiveContext().Context != nil
@@ -56,9 +57,9 @@ func maybeLast() bool {
 	return !serves
 }
 
-// Writer passes a log's lines on to another writer without ever blocking the caller while a configuration serves. Up to 4 MiB of
-// lines wait; more are dropped, counted (`durward_log_lines_dropped_total`), and the log says where and how many. Lines that wait
-// outlive a reload of the configuration; at the exit they have two seconds to leave.
+// Writer passes a log's lines on to another writer without ever blocking the caller while a configuration serves. Up to
+// 4 MiB of lines wait; more are dropped, counted (`durward_log_lines_dropped_total`), and the log reports where and how
+// many. Lines that wait outlive a reload of the configuration; at the exit they have two seconds to be written.
 type Writer struct {
 	// The log writer that the lines go to. Default: stderr.
 	WriterRaw json.RawMessage `json:"writer,omitempty" caddy:"namespace=caddy.logging.writers inline_key=output"`
@@ -66,7 +67,7 @@ type Writer struct {
 	opener caddy.WriterOpener
 }
 
-// namespace is where Caddy keeps log writers.
+// namespace is the namespace of Caddy's log writers.
 const namespace = "caddy.logging.writers."
 
 // CaddyModule returns the Caddy module information.
@@ -91,17 +92,18 @@ func (w *Writer) Provision(ctx caddy.Context) error {
 	return registerMetrics(ctx.GetMetricsRegistry())
 }
 
-// String says where the lines go, for people.
+// String returns the target of the lines, for people.
 func (w *Writer) String() string { return w.opener.String() }
 
-// GoString is what Caddy puts into the error of a writer that cannot be opened.
+// GoString returns the text that Caddy puts into the error of a writer that cannot be opened.
 func (w *Writer) GoString() string { return w.String() }
 
-// WriterKey is the key of the writer behind the buffer and a word of our own. Configurations with the same key share what
-// OpenWriter returned, one after the other.
+// WriterKey returns the key of the writer behind the buffer with a prefix of the gateway's own. Configurations with the
+// same key share the writer that OpenWriter returned, one after the other.
 func (w *Writer) WriterKey() string { return "durward:" + w.opener.WriterKey() }
 
-// OpenWriter opens the writer behind the buffer. In a trial it tells why that would fail where a file is written, and opens nothing.
+// OpenWriter opens the writer behind the buffer. In a trial it opens nothing; for a file it returns the error that
+// opening would give.
 func (w *Writer) OpenWriter() (io.WriteCloser, error) {
 	if _, trying := app.Trial(); trying {
 		return discarded{}, w.try()
@@ -115,7 +117,7 @@ func (w *Writer) OpenWriter() (io.WriteCloser, error) {
 	return calmed{buffer}, nil
 }
 
-// try tells why the file behind the buffer could not be made. Caddy makes all of its directories.
+// try returns the reason why the file behind the buffer could not be made. Caddy makes all of its directories.
 func (w *Writer) try() error {
 	file, ok := w.opener.(*logging.FileWriter)
 	if !ok {
@@ -137,25 +139,26 @@ func (w *Writer) try() error {
 	return access.MakeIn(directory)
 }
 
-// discarded is what a trial writes its log to.
+// discarded is the log writer of a trial.
 type discarded struct{}
 
 func (discarded) Write(line []byte) (int, error) { return len(line), nil }
 func (discarded) Close() error                   { return nil }
 
-// Cleanup has the lines of a configuration leave that ends, or that was only validated: a process may end without OnExit.
+// Cleanup writes the waiting lines of a configuration that ends, or that was only validated: a process may end without
+// OnExit.
 func (w *Writer) Cleanup() error {
 	if w.opener == nil || caddy.Exiting() {
 		return nil
 	}
-	serving.Store(false) // maybe none is left
+	serving.Store(false) // perhaps no configuration is left
 	if buffer, ok := opened.Load(w.WriterKey()); ok {
 		buffer.(*logbuffer.Writer).Flush()
 	}
 	return nil
 }
 
-// UnmarshalCaddyfile reads what stands behind `output`:
+// UnmarshalCaddyfile reads the text behind `output`:
 //
 //	durward [<writer> [<arguments...>] {
 //		...
@@ -185,7 +188,7 @@ func (w *Writer) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return noMore(d)
 }
 
-// noMore refuses arguments and blocks that nobody has read.
+// noMore refuses arguments and blocks that no writer has read.
 func noMore(d *caddyfile.Dispenser) error {
 	if d.NextArg() {
 		return d.ArgErr()

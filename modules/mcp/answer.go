@@ -19,18 +19,18 @@ import (
 	"github.com/durward-gateway/durward/modules/app"
 )
 
-// Servers label answers wrongly: some label an answer text/event-stream and send bare
-// JSON, others send JSON as text/html, or nothing under any label. What a client makes of it is its own affair, so an answer
-// is read as what it is, labelled anew, and nothing passes that was not read.
+// Servers label answers wrongly: some label an answer text/event-stream and send bare JSON, others send JSON as
+// text/html, or nothing under any label. Clients may take such an answer for anything. So the gateway reads an answer
+// by its real content, labels it anew, and passes on nothing that it did not read.
 
-// Labels of answers, never written to.
+// These are the labels of answers. They are never written to.
 var (
 	labelJSON   = []string{"application/json"}
 	labelEvents = []string{"text/event-stream"}
 	labelText   = []string{"text/plain; charset=utf-8"}
 )
 
-// expect says what may come in the answer.
+// expect returns the messages that may come in the answer.
 func (x *exchange) expect() *mcpanswer.Answers {
 	a := &x.answers
 	a.Dropped = x.dropped
@@ -56,7 +56,7 @@ func (x *exchange) expect() *mcpanswer.Answers {
 	return a
 }
 
-// dropped counts what was dropped, and says so once.
+// dropped counts a dropped message, and logs the first one.
 func (x *exchange) dropped(why mcpanswer.Reason) {
 	app.CountDropped(string(why))
 	if x.droppedAny {
@@ -66,7 +66,7 @@ func (x *exchange) dropped(why mcpanswer.Reason) {
 	x.handler.Logger.Warn("dropping what does not belong to the request", zap.String("server", x.call.Server.Slug), zap.String("reason", string(why)))
 }
 
-// recognize makes of a successful answer to requests what it is: JSON, whose body was read whole, or events.
+// recognize finds the real kind of a successful answer to requests: JSON, whose body was read whole, or events.
 func (x *exchange) recognize(response *forward.Response) error {
 	if response.Status == http.StatusOK && isEvents(response) {
 		response.Kind = forward.Events // also when its length is known to be none
@@ -93,7 +93,7 @@ func (x *exchange) recognize(response *forward.Response) error {
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// recognizeRefusal reads the body of an error status: JSON, or words. A page, or a stream, comes from something that stands in
+// recognizeRefusal reads the body of an error status: JSON, or plain text. A page, or a stream, comes from a proxy in
 // front of the server.
 func (x *exchange) recognizeRefusal(response *forward.Response, text []byte) ([]byte, forward.Kind, error) {
 	text = bytes.TrimPrefix(text, byteOrderMark)
@@ -111,7 +111,7 @@ func (x *exchange) recognizeRefusal(response *forward.Response, text []byte) ([]
 	return nil, 0, &forward.Error{Class: forward.ErrUpstream, Cause: fmt.Errorf("status %d with an answer labelled %.64q is not MCP", response.Status, response.Header("Content-Type"))}
 }
 
-// label says what an answer is in place of what its server said.
+// label sets the real kind of an answer in place of its server's label.
 func (x *exchange) label(kind forward.Kind) {
 	label := labelText
 	switch kind {
@@ -123,13 +123,13 @@ func (x *exchange) label(kind forward.Kind) {
 	x.w.Header()["Content-Type"] = label
 }
 
-// answerWait is how long the headers of an answer in events wait for the first event: one that fails before is a 502. Its
-// client waits for an event anyway.
+// answerWait is the time for which the headers of an answer in events wait for the first event: an answer that fails
+// before it is a 502. Its client waits for an event anyway.
 const answerWait = time.Second
 
 var errForeign = errors.New("the answer is not one to the request")
 
-// hold lets through of the answer what belongs to its request, and of that what policies let its caller see.
+// hold lets only those parts of the answer pass that belong to its request and that policies let its caller see.
 func (x *exchange) hold(response *forward.Response) error {
 	answers, filter, limit := x.expect(), x.call.Decision.Filter, x.call.Core.Sizes.MCPEvent()
 	if response.Kind == forward.Events {
@@ -163,8 +163,9 @@ func (x *exchange) hold(response *forward.Response) error {
 	return nil
 }
 
-// completed gives each request an answer that a whole answer leaves without one: clients would wait for it until their own time is
-// up. Servers send a notification in its place, a part of a batch, or an error without an id. It returns nil when nothing answers.
+// completed adds an answer for each request that a complete answer leaves without one: clients would wait for it until
+// their own timeout. Servers send a notification in its place, a part of a batch, or an error without an id. It returns
+// nil when no part answers.
 func (x *exchange) completed(text []byte) []byte {
 	if x.answers.Done() {
 		return text
@@ -190,26 +191,26 @@ func (x *exchange) completed(text []byte) []byte {
 	return append(all, ']')
 }
 
-// failure answers a request in place of its server.
+// failure returns an error that answers a request in place of its server.
 func failure(id []byte) []byte {
 	return jsonrpc.ErrorResponse(id, jsonrpc.CodeInternalError, forward.PublicText, &app.ServiceError{Name: app.UpstreamError, Message: forward.PublicText})
 }
 
-// resumes reports whether the client can ask for the rest of a stream that has ended: its events have ids, and a session says
-// whose they are.
+// resumes reports whether the client can ask for the rest of a stream that has ended: its events have ids, and a
+// session tells to whom they belong.
 func (x *exchange) resumes() bool { return x.mayGoOn() && x.answers.Resumable() }
 
-// mayGoOn reports whether the answer may still come although its stream has ended: servers with sessions may close a stream at
-// any time to be asked again (SEP-1699), and not all give an event id before. Where messages came and none had an id, there is
-// no place to go on from.
+// mayGoOn reports whether the answer may still come although its stream has ended: servers with sessions may close a
+// stream at any time and wait for a new request (SEP-1699), and not all give an event id before. When messages came and
+// none had an id, there is no point from which to resume.
 func (x *exchange) mayGoOn() bool {
 	return x.inSession && !x.Modern() && (x.answers.Resumable() || !x.answers.Spoken())
 }
 
 var errUnanswered = errors.New("the answer has ended without one to each request")
 
-// answered is a stream of events that does not end before the answer has come. Clients of a stream that ended wait for the
-// answer until their own time is up.
+// answered is a stream of events that does not end before the answer has come. Clients of a stream that ended wait for
+// the answer until their own timeout.
 type answered struct {
 	*ssewire.Rewriter
 	exchange *exchange
@@ -221,7 +222,7 @@ func (a *answered) Read(p []byte) (int, error) {
 	return n, a.end(err)
 }
 
-// Lend is that of the rewriter, but for its end.
+// Lend does the same as the rewriter's Lend, except for the end.
 func (a *answered) Lend(most int) ([]byte, error) {
 	lent, err := a.Rewriter.Lend(most)
 	return lent, a.end(err)
@@ -234,8 +235,8 @@ func (a *answered) end(err error) error {
 	return err
 }
 
-// giveUp ends a stream that has broken off with an error for each request that has no answer, and reports whether the client
-// knows by that what became of all of them.
+// giveUp ends a stream that has broken off with an error for each request that has no answer, and reports whether the
+// client then knows the result of all requests.
 func (x *exchange) giveUp(response *forward.Response) bool {
 	if x.r.Method != http.MethodPost || x.resumes() || x.answers.Done() {
 		return false

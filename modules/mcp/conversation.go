@@ -23,14 +23,14 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// maxInitialize is the longest answer to initialize that is read, in bytes.
+// maxInitialize is the limit for an answer to initialize, in bytes.
 const maxInitialize = 1 << 20
 
 // openingID is the id of the gateway's own initialize.
 const openingID = `"durward-initialize"`
 
-// join finds the upstream's session in which a conversation that the gateway began goes on, and opens it the first time. It
-// reports false when the request is answered.
+// join finds the upstream's session of a conversation that the gateway began, and opens it the first time. It reports
+// false when it has answered the request.
 func (x *exchange) join(ctx context.Context, credential broker.Credential) bool {
 	if !x.Session.Guided {
 		return true
@@ -55,7 +55,7 @@ func (x *exchange) join(ctx context.Context, credential broker.Credential) bool 
 	return false
 }
 
-// open opens a session at the upstream with what the client declared.
+// open opens a session at the upstream with the client's declaration.
 func (x *exchange) open(ctx context.Context, credential broker.Credential, declared []byte) (mcpsession.Session, error) {
 	begin := func(declared []byte) (*forward.Response, error) {
 		body := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":"initialize","params":%s}`, openingID, declared)
@@ -92,15 +92,15 @@ func (x *exchange) open(ctx context.Context, credential broker.Credential, decla
 	if err != nil {
 		return mcpsession.Session{}, err
 	}
-	told.Discard() // servers that have no word for it are ready all the same
+	told.Discard() // servers that do not know the notification are ready all the same
 	return session, nil
 }
 
-// errModernOnly: the server speaks 2026-07-28, and no revision that has sessions.
+// errModernOnly reports that the server speaks 2026-07-28, and no revision that has sessions.
 var errModernOnly = errors.New("the server speaks 2026-07-28 only")
 
-// leaveSession ends a conversation that cannot go on at the server, in the way that makes its client begin anew: the server is
-// asked then what it speaks.
+// leaveSession ends a conversation that cannot go on at the server, in the way that makes its client begin anew: the
+// client then asks the server for its revisions.
 func (x *exchange) leaveSession(ctx context.Context) {
 	x.call.SpeaksModern() //nolint:contextcheck // the note outlives the request
 	if err := x.call.EndConversation(ctx, x.Session.Upstream); err != nil && !errors.Is(err, storage.ErrNotFound) {
@@ -111,12 +111,12 @@ func (x *exchange) leaveSession(ctx context.Context) {
 	app.WriteError(x.w, app.NotFound, "The server speaks 2026-07-28, which has no sessions; begin anew with server/discover")
 }
 
-// widelySpoken is the revision that is tried with a server that refuses a newer one: it should answer with one that it knows
-// (basic/lifecycle, "Version Negotiation"), but some, Slack's among them, answer 400.
+// widelySpoken is the revision that is tried with a server that refuses a newer one. A server should answer with a
+// revision that it knows (basic/lifecycle, "Version Negotiation"), but some, Slack's among them, answer 400.
 const widelySpoken = "2025-06-18"
 
-// before makes of what a client declared what a client of that revision would have. It reports false when the client's is not
-// newer.
+// before turns a client's declaration into that of a client of an older revision. It reports false when the client's
+// revision is not newer.
 func before(declared []byte, version string) (older []byte, newer bool) {
 	var params map[string]json.RawMessage
 	if json.Unmarshal(declared, &params) != nil {
@@ -183,7 +183,8 @@ func negotiated(response *forward.Response) (version string, err error) {
 	return agreed.Str(), nil
 }
 
-// modernOnly reports whether an answer says that the server speaks 2026-07-28 and not what it was asked in (basic/versioning).
+// modernOnly reports whether an answer says that the server speaks 2026-07-28 and not the revision of the request
+// (basic/versioning).
 func modernOnly(answer []byte) bool {
 	var said struct {
 		Error struct {
@@ -209,7 +210,7 @@ func answerOn(stream io.Reader) ([]byte, error) {
 	}
 }
 
-// session is the session of the request as the upstream knows it.
+// session returns the session of the request in the upstream's form.
 func (x *exchange) session() *mcpsession.Session {
 	if x.joined != nil {
 		return x.joined

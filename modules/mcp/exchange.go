@@ -30,26 +30,26 @@ type exchange struct {
 	w       http.ResponseWriter
 	r       *http.Request
 
-	opened  string           // the session that the answer begins: Upstream of it
-	mirrors []mcpparam.Field // headers that say something of the message
+	opened  string           // the session that the answer begins: its Upstream
+	mirrors []mcpparam.Field // headers that repeat parts of the message
 
 	joined *mcpsession.Session // the upstream's session of a conversation that the gateway began
 	waits  atomic.Bool         // the stream waits for its user to connect
 	scope  bool                // the upstream wants a wider scope than the connection has
-	again  bool                // they have: the stream goes on with the upstream
+	again  bool                // the user has connected: the stream goes on with the upstream
 
 	box       *legacysse.Box // for a stream that may be one of 2024-11-05
 	outcome   string         // for metrics and the audit log
 	status    int            // of the upstream's answer; 0: there was none
 	answers   mcpanswer.Answers
 	inSession bool // the upstream knows the client by a session id
-	// droppedAny: something was dropped of the answer.
+	// droppedAny reports whether a part of the answer was dropped.
 	droppedAny bool
-	abort      bool // the answer broke off after its beginning: the client must not take what it has for the whole
+	abort      bool // the answer broke off after its beginning: the client must not take the received part for the whole
 }
 
-// endsOwnSession answers a DELETE of a session that the upstream knows nothing of. There is nothing to forget: it was the
-// client's to keep.
+// endsOwnSession answers a DELETE of a session that the upstream does not know. There is nothing to delete: only the
+// client kept it.
 func (x *exchange) endsOwnSession() bool {
 	if x.r.Method != http.MethodDelete || !x.Session.Own {
 		return false
@@ -58,7 +58,7 @@ func (x *exchange) endsOwnSession() bool {
 	return true
 }
 
-// forward carries the request, and a stream once more when its user has connected.
+// forward carries the request, and a stream a second time when its user has connected.
 func (x *exchange) forward() {
 	if x.withheld() || !x.mirror() {
 		return
@@ -72,8 +72,8 @@ func (x *exchange) forward() {
 	x.keepBegun()
 }
 
-// carry opens the stream first and asks for the credential then: a connection that ends in between is seen by one of the
-// two.
+// carry opens the stream first and asks for the credential afterwards: if the connection ends in between, one of the
+// two notices.
 func (x *exchange) carry() {
 	ctx, done := x.call.OpenStream(x.r.Context(), x.Kind())
 	defer done()
@@ -137,8 +137,8 @@ func (x *exchange) attempt(ctx context.Context, credential broker.Credential) (*
 	return response, err
 }
 
-// quietFor is for how long streams may be silent that wait for what happens: no server is at fault when nothing does. The
-// connection itself tells of one that is gone (TCP keep-alive).
+// quietFor is the time for which streams may be silent that wait for events: a server is not at fault when no event
+// happens. TCP keep-alive finds a server that is gone.
 const quietFor = 10 * 365 * 24 * time.Hour
 
 // idle returns how long the upstream may be silent; 0: as long as in any answer.
@@ -149,14 +149,14 @@ func (x *exchange) idle() time.Duration {
 	return 0
 }
 
-// unrecorded answers for a call that the audit log cannot take.
+// unrecorded answers a call that the audit log cannot record.
 func (x *exchange) unrecorded(err error) {
 	x.outcome = "unavailable"
 	x.call.Core.LogFailure(x.handler.Logger, "recording a call", err)
 	app.WriteError(x.w, app.Unavailable, app.TextUnrecorded)
 }
 
-// failed answers for an upstream that gave no usable answer, or for a stream that the gateway ended.
+// failed answers when an upstream gave no usable answer, or when the gateway ended the stream.
 func (x *exchange) failed(ctx context.Context, err error) {
 	if errors.Is(err, broker.ErrNotConnected) || errors.Is(err, broker.ErrUnavailable) {
 		x.refuseCredential(ctx, err)
@@ -205,7 +205,7 @@ func (x *exchange) ended(reason streams.Reason) {
 	x.call.WriteEnded(x.w, x.r, reason)
 }
 
-// unanswered ends a request that its client has taken back, and that has no answer: with a stream without events.
+// unanswered ends a request that its client has cancelled, and that has no answer: with a stream without events.
 func (x *exchange) unanswered() {
 	x.outcome = "cancelled"
 	x.label(forward.Events)

@@ -17,21 +17,21 @@ import (
 )
 
 // A client whose user has not connected their account gets a conversation with the gateway, which leads the user to the
-// page on which they do. Once they have, the same conversation goes on with the upstream.
+// page for connecting. Once they have connected, the same conversation goes on with the upstream.
 
 // legacyVersions are the revisions with sessions, the newest first.
 var legacyVersions = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
 
 const modernVersion = "2026-07-28"
 
-// Bounds of the tools that are listed before anybody has connected.
+// These are the bounds of the tools that are listed before anybody has connected.
 const (
 	listedTools = 1_000
 	listedBytes = 2 << 20
 )
 
-// lead answers in the upstream's place. It reports false for what is refused as ever: streams of clients that have begun
-// no conversation.
+// lead answers in the upstream's place. It reports false for requests that are refused as usual: streams of clients
+// that have begun no conversation.
 func (x *exchange) lead(ctx context.Context) bool {
 	switch {
 	case !x.call.Led() || x.Endpoint != nil:
@@ -73,7 +73,7 @@ func (x *exchange) leadBatch(ctx context.Context) {
 	app.WriteRPCBody(x.w, http.StatusOK, append(append([]byte{'['}, bytes.Join(answers, []byte{','})...), ']'))
 }
 
-// led is the answer to a request.
+// led returns the gateway's answer to a request.
 func (x *exchange) led(ctx context.Context, m *jsonrpc.Message) []byte {
 	switch m.Method {
 	case "server/discover":
@@ -96,8 +96,9 @@ func (x *exchange) led(ctx context.Context, m *jsonrpc.Message) []byte {
 	return x.lost(m)
 }
 
-// discover answers server/discover with the revisions that the conversation can go on in. A server that has not been seen to
-// speak 2026-07-28 may be one of before, as most are, and clients of that revision that know sessions too begin one then.
+// discover answers server/discover with the revisions that the conversation can go on in. A server that has not been
+// seen to speak 2026-07-28 probably speaks an earlier revision, as most do. Clients of 2026-07-28 that also know
+// sessions then begin one.
 func (x *exchange) discover(ctx context.Context, m *jsonrpc.Message) []byte {
 	modern, err := x.call.KnownModern(ctx)
 	if err != nil {
@@ -110,7 +111,7 @@ func (x *exchange) discover(ctx context.Context, m *jsonrpc.Message) []byte {
 	return x.result(m, map[string]any{"supportedVersions": versions, "capabilities": capabilities, "instructions": x.instructions()})
 }
 
-// unread answers a request for what the store cannot say at the moment.
+// unread answers a request whose answer the store cannot provide at the moment.
 func (x *exchange) unread(m *jsonrpc.Message, what string, err error) []byte {
 	x.call.Core.LogFailure(x.handler.Logger, "reading what is known of a server", err, zap.String("server", x.call.Server.Slug))
 	message := what + " cannot be looked up at the moment"
@@ -120,7 +121,7 @@ func (x *exchange) unread(m *jsonrpc.Message, what string, err error) []byte {
 // capabilities lists the abilities that the gateway offers for a server that it cannot ask.
 var capabilities = map[string]any{"tools": map[string]any{"listChanged": true}}
 
-// result is an answer of the gateway's own. Nobody may keep it: it is another one as soon as the user has connected.
+// result is an answer of the gateway's own. It must not be cached: it changes as soon as the user has connected.
 func (x *exchange) result(m *jsonrpc.Message, result map[string]any) []byte {
 	if x.Modern() {
 		result["resultType"] = "complete"
@@ -144,7 +145,7 @@ func (x *exchange) instructions() string {
 		"afterwards this conversation goes on, and nothing needs to be restarted."
 }
 
-// begin answers initialize, and keeps what the client declares: the upstream is told once the user has connected.
+// begin answers initialize, and keeps the client's declaration: the upstream gets it once the user has connected.
 func (x *exchange) begin(ctx context.Context, m *jsonrpc.Message) bool {
 	if len(m.Params) == 0 || len(m.Params) > app.MaxDeclared {
 		return false
@@ -169,7 +170,7 @@ func (x *exchange) begin(ctx context.Context, m *jsonrpc.Message) bool {
 	return true
 }
 
-// unwritten answers where a conversation can be neither kept nor read.
+// unwritten answers when a conversation can be neither stored nor read.
 func (x *exchange) unwritten(err error) {
 	x.outcome = "unavailable"
 	x.call.Core.LogFailure(x.handler.Logger, "keeping a conversation", err, zap.String("server", x.call.Server.Slug))
@@ -187,8 +188,8 @@ func (x *exchange) endConversation(ctx context.Context) {
 	x.w.WriteHeader(http.StatusNoContent)
 }
 
-// listTools lists the tools that anybody of the organization has seen of the server, as far as the caller may see them;
-// where nothing is known, the one that leads to the page.
+// listTools lists the server's tools that any user of the organization has seen, as far as the caller may see them.
+// When none is known, it lists the tool that leads to the page.
 func (x *exchange) listTools(ctx context.Context, m *jsonrpc.Message) []byte {
 	pins, err := x.call.Core.Store.ToolPins(ctx, x.call.Caller.OrganizationID, x.call.Server.ID)
 	if err != nil {
@@ -219,7 +220,7 @@ func (x *exchange) listTools(ctx context.Context, m *jsonrpc.Message) []byte {
 	return answer
 }
 
-// paged reports whether a list is asked for from a place on.
+// paged reports whether a list is asked for from a cursor on.
 func paged(m *jsonrpc.Message) bool {
 	if m.Params == nil {
 		return false
@@ -239,10 +240,11 @@ func (x *exchange) connectTool() map[string]any {
 	}
 }
 
-// textConnected answers what was meant for the gateway alone, or was not judged, once the user has connected.
+// textConnected answers a call that was meant for the gateway alone, or was not judged, once the user has connected.
 const textConnected = "The account is connected now. List the tools again: they are the server's own. A call that was answered with the address is to be made again."
 
-// onlyLed answers a call that goes nowhere but here (Decision.GuideOnly) when the account is connected by now.
+// onlyLed answers a call that goes no further than the gateway (Decision.GuideOnly) when the account has been connected
+// meanwhile.
 func (x *exchange) onlyLed() {
 	x.outcome = "not_connected"
 	m := x.Single()

@@ -17,13 +17,13 @@ func init() {
 	caddy.RegisterModule(Handler{})
 }
 
-// headerTimeout is how long an upstream may take to begin its answer: tools are slow.
+// headerTimeout is the longest time until an upstream begins its answer: tools are slow.
 const headerTimeout = 5 * time.Minute
 
 // Handler serves `/mcp/{name}`: POST, GET and DELETE of MCP's Streamable HTTP transport, from revision 2025-03-26 to
-// 2026-07-28, and the HTTP+SSE transport of revision 2024-11-05. Messages pass byte for byte; session ids, and the address
-// that a session of 2024-11-05 has for messages, are replaced by sealed ones that are good for this user, agent and server
-// only. It needs durward_auth, durward_limit, durward_policy and durward_credential before it.
+// 2026-07-28, and the HTTP+SSE transport of revision 2024-11-05. Messages pass byte for byte; session ids, and the
+// address that a session of 2024-11-05 has for messages, are replaced by sealed ones that are valid for this user,
+// agent and server only. It needs durward_auth, durward_limit, durward_policy and durward_credential before it.
 type Handler struct {
 	app.Carrier
 }
@@ -38,7 +38,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return h.Carry(ctx, headerTimeout)
 }
 
-// ServeHTTP serves /mcp/{name} and passes on everything else.
+// ServeHTTP serves /mcp/{name} and passes on all other requests.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	prefix, _, ok := app.ProxiedName(r.URL.Path)
 	if !ok || prefix != app.MCPPrefix {

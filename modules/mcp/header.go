@@ -10,9 +10,9 @@ import (
 	"github.com/durward-gateway/durward/modules/app"
 )
 
-// header is the request's header. In a conversation that the gateway began, the upstream may have agreed on an older
-// revision than the client was told. A client that takes anything, as HTTP reads `*/*` and no Accept, takes what servers
-// insist on to be told of: those of the official SDKs answer 406 to whoever does not name both forms of answers.
+// header returns the request's header. In a conversation that the gateway began, the upstream may have agreed on an
+// older revision than the client was told. When a client accepts everything (`*/*` or no Accept, by HTTP), the header
+// names both forms of answers: servers of the official SDKs answer 406 to clients that do not name both.
 func (x *exchange) header() http.Header {
 	declared := x.r.Header.Get(jsonrpc.HeaderProtocolVersion)
 	older := x.joined != nil && declared != "" && declared != x.joined.ProtocolVersion
@@ -41,7 +41,7 @@ func (x *exchange) header() http.Header {
 	return header
 }
 
-// accepts are the forms of answers to each method (2025-03-26, basic/transports). Never written to.
+// accepts holds the forms of answers to each method (2025-03-26, basic/transports). Never written to.
 var accepts = map[string][]string{
 	http.MethodPost: {"application/json, text/event-stream"},
 	http.MethodGet:  {"text/event-stream"},
@@ -51,10 +51,11 @@ func takesAnything(accept []string) bool {
 	return len(accept) == 0 || len(accept) == 1 && accept[0] == "*/*"
 }
 
-// mirror makes the headers that say something of the message, out of the message: upstreams and proxies may route by them, past
-// what policies said of it. Only 2026-07-28 has such headers. Method and name were compared when the message was read; what
-// mirrors an argument is compared here, after the policies: whoever may not know of a tool learns nothing of its definition.
-// It reports false when the client's headers disagree, and the request was answered.
+// mirror makes the headers that repeat parts of the message from the message itself: upstreams and proxies may route by
+// them, and a false header would bypass the policies' decision. Only 2026-07-28 has such headers. Method and name were
+// compared when the message was read. Headers that repeat an argument are compared here, after the policies: a caller
+// who may not know a tool learns nothing of its definition. It reports false when the client's headers disagree, and
+// the request was answered.
 func (x *exchange) mirror() bool {
 	m := x.Single()
 	if m == nil || m.Kind == jsonrpc.Response || !x.Modern() {
@@ -69,7 +70,7 @@ func (x *exchange) mirror() bool {
 	}
 	tool, err := x.call.ToolPins().Mirrors(x.r.Context(), m.Name)
 	if err != nil {
-		tool = mcpparam.Tool{} // the store does not say: like one that nobody listed
+		tool = mcpparam.Tool{} // the store does not answer: treated like a tool that nobody listed
 	}
 	params, err := mcpparam.Headers(tool, m, x.r.Header)
 	if err != nil {
@@ -85,12 +86,12 @@ func (x *exchange) mirror() bool {
 	return true
 }
 
-// isMirror reports whether a header is one of MCP's that are of the message, or one that there is not.
+// isMirror reports whether a header is one of MCP's that repeat a part of the message, or an unknown one of that kind.
 func isMirror(name string) bool {
 	return strings.HasPrefix(name, "Mcp-") && name != jsonrpc.HeaderProtocolVersion && name != jsonrpc.HeaderSessionID
 }
 
-// mirrorsOnly reports whether the client sent what is to be sent, and nothing else of that kind.
+// mirrorsOnly reports whether the client sent exactly the expected headers of that kind.
 func (x *exchange) mirrorsOnly() bool {
 	sent := 0
 	for name := range x.r.Header {

@@ -9,12 +9,12 @@ import (
 	"github.com/durward-gateway/durward/modules/app"
 )
 
-// The HTTP+SSE transport of revision 2024-11-05: GET opens the session's stream, whose first event says where to POST
-// messages; a POST is answered with 202 and its answer comes on the stream.
+// The HTTP+SSE transport of revision 2024-11-05: GET opens the session's stream, whose first event names the address
+// for POSTing messages; a POST is answered with 202 and its answer comes on the stream.
 
-// endpointWait is how long the headers of a stream that may be one of 2024-11-05 wait for its first event. The official
-// servers send it with the headers; an endpoint that is refused is then a 502, and not a stream that breaks, which clients
-// open again and again.
+// endpointWait is the time for which the headers of a stream that may be one of 2024-11-05 wait for its first event.
+// The official servers send it with the headers. A refused endpoint is then a 502, and not a broken stream, which
+// clients would open again and again.
 const endpointWait = 200 * time.Millisecond
 
 // mayAnnounce reports whether an answer may be the stream of a session of 2024-11-05: later revisions have a session id,
@@ -23,7 +23,7 @@ func (x *exchange) mayAnnounce(response *forward.Response) bool {
 	return x.r.Method == http.MethodGet && response.Kind == forward.Events && x.Session.Upstream == "" && !x.Modern()
 }
 
-// replaceEndpoint lets the stream announce our address for messages in place of the upstream's.
+// replaceEndpoint makes the stream announce the gateway's address for messages in place of the upstream's.
 func (x *exchange) replaceEndpoint(response *forward.Response) {
 	response.Hold = endpointWait
 	x.box = x.call.Core.Desk.NewBox()
@@ -41,7 +41,7 @@ func (x *exchange) replaceEndpoint(response *forward.Response) {
 			return "", err
 		}
 		x.box.Open(sealed)
-		// A path, which is right under every name of the site.
+		// A path is right under every name of the site.
 		return app.MCPPrefix + x.call.Server.Slug + "?" + app.EndpointParameter + "=" + sealed, nil
 	})
 }

@@ -9,13 +9,14 @@ import (
 	"github.com/durward-gateway/durward/internal/jsonrpc"
 )
 
-// Servers acknowledge what asks for no answer in every framing and under every label: the TypeScript SDK sends an empty
-// chunked 202 without a type, others send 200 with a word or a page. The status is all that counts
-// (2025-11-25, basic/transports, "Sending Messages to the Server").
+// Servers acknowledge messages without an answer in many ways: the TypeScript SDK sends an empty chunked 202 without a
+// type, others send 200 with a word or a page. Only the status counts (2025-11-25, basic/transports, "Sending Messages
+// to the Server").
 
-// acceptsReceipt reports whether the upstream has taken a message that has no answer in the body: a message without a
-// request, one of 2024-11-05, whose answer comes on the session's stream, or the end of a session. A page is no receipt
-// for a request: it comes from something in front of the server, and the client would wait on its stream for ever.
+// acceptsReceipt reports whether the upstream has accepted a message that has no answer in the body. Such are a message
+// without a request, one of 2024-11-05, whose answer comes on the session's stream, and the end of a session. A page is
+// no receipt for a request: it comes from a proxy in front of the server, and the client would wait on its stream for
+// ever.
 func (x *exchange) acceptsReceipt(response *forward.Response) bool {
 	if response.Status >= http.StatusMultipleChoices {
 		return false
@@ -29,7 +30,7 @@ func (x *exchange) acceptsReceipt(response *forward.Response) bool {
 	return false
 }
 
-// relayReceipt tells the client that its message was taken. The upstream's body is dropped: nobody has judged it.
+// relayReceipt tells the client that its message was accepted. The upstream's body is dropped: no policy has judged it.
 func (x *exchange) relayReceipt(ctx context.Context, response *forward.Response) {
 	if err := x.sealSession(response); err != nil {
 		x.failed(ctx, err)

@@ -19,9 +19,9 @@ const (
 	textThen  = "\nOnce it is connected, make the same call again: this conversation goes on."
 )
 
-// refuseCredential answers when there is no credential to send. A client that has not begun is told once, with 403, unless
-// users are led to where they connect. One that is in the middle of a conversation gets an answer that its user sees, because
-// to many clients a 403 there means to log in to the gateway again.
+// refuseCredential answers when there is no credential to send. A client that has not begun gets one 403, unless users
+// are led to the page for connecting. A client in the middle of a conversation gets an answer that its user sees,
+// because to many clients a 403 there means to log in to the gateway again.
 func (x *exchange) refuseCredential(ctx context.Context, err error) {
 	if gone := (*streams.Ended)(nil); errors.As(err, &gone) {
 		x.ended(gone.Reason) //nolint:contextcheck // what is left to do goes with the request
@@ -58,14 +58,14 @@ func (x *exchange) refuseCredential(ctx context.Context, err error) {
 // the user, whose next connect asks for it.
 func (x *exchange) refuseScope(ctx context.Context, scope string) {
 	x.scope = true
-	if err := x.call.Want(ctx, scope); err != nil { // also without a scope: the page says that all is well else
+	if err := x.call.Want(ctx, scope); err != nil { // also without a scope: otherwise the page says that all is well
 		x.call.Core.LogFailure(x.handler.Logger, "noting a missing permission", err)
 	}
 	x.refuseCredential(ctx, &broker.NotConnectedError{Reason: "a permission is missing: the server asks for more than the connection allows; connect it again"})
 }
 
-// inConversation: the client has a session with this server. The 2026 revision has no sessions and every request stands
-// in one.
+// inConversation reports whether the client has a session with this server. The 2026 revision has no sessions, and
+// every request counts as part of one.
 func (x *exchange) inConversation() bool {
 	return x.Modern() || x.Session.Upstream != ""
 }
@@ -79,10 +79,10 @@ func answersUser(method string) bool {
 	return false
 }
 
-// lost is the answer that tells a user, in the best way the client knows, where to connect.
+// lost returns the answer that tells a user where to connect, in the best way the client knows.
 func (x *exchange) lost(m *jsonrpc.Message) []byte {
 	address := x.call.Core.ConnectAddress(x.call.Server)
-	asks := answersUser(m.Method) // of these a client may make its user open a page
+	asks := answersUser(m.Method) // answers to these methods let a client make its user open a page
 	switch {
 	case asks && x.Modern() && m.Client().ElicitURL:
 		return jsonrpc.Result(m.ID, inputRequired(address, x.textLost()))
@@ -100,7 +100,7 @@ func (x *exchange) lost(m *jsonrpc.Message) []byte {
 	})
 }
 
-// textLost says why the user has to connect.
+// textLost returns the reason why the user has to connect.
 func (x *exchange) textLost() string {
 	if x.scope {
 		return textScope

@@ -21,8 +21,8 @@ import (
 	"github.com/durward-gateway/durward/modules/app"
 )
 
-// maxErrorBody is the longest error answer of an upstream that is passed on, in bytes. It is read whole first, so that a
-// longer one, or one that breaks off, is an upstream error and not half an answer.
+// maxErrorBody is the limit for an error answer of an upstream that is passed on, in bytes. The answer is read whole
+// first. A longer one, or one that breaks off, becomes an upstream error and not half an answer.
 const maxErrorBody = 64 << 10
 
 // relay passes the upstream's answer on.
@@ -80,7 +80,8 @@ func (x *exchange) relay(ctx context.Context, response *forward.Response) {
 	}
 }
 
-// refused answers for an upstream that refuses the gateway rather than its user, or has nothing at that address, and reports it.
+// refused answers when an upstream refuses the gateway rather than its user, or has nothing at that address, and
+// reports that it did.
 func (x *exchange) refused(ctx context.Context, response *forward.Response) bool {
 	if scope, asks := stepUp(response); asks {
 		x.refuseScope(ctx, scope)
@@ -122,7 +123,8 @@ func (x *exchange) relayRefusal(ctx context.Context, response *forward.Response)
 	_, _ = x.w.Write(refusal)
 }
 
-// filter takes out of the answer what does not belong to its request, and what policies hide from its caller.
+// filter removes the parts of the answer that do not belong to its request, and those that policies hide from its
+// caller.
 func (x *exchange) filter(response *forward.Response) error {
 	decision := x.call.Decision
 	if decision.EditAnswer != nil {
@@ -133,7 +135,7 @@ func (x *exchange) filter(response *forward.Response) error {
 	return x.hold(response)
 }
 
-// filtered is a whole answer without what is hidden.
+// filtered returns a whole answer without its hidden parts.
 func (x *exchange) filtered(body []byte) ([]byte, error) {
 	filter := x.call.Decision.Filter
 	if filter == nil {
@@ -147,7 +149,7 @@ func (x *exchange) filtered(body []byte) ([]byte, error) {
 	return kept, err
 }
 
-// interrupted deals with an answer that ended before its end.
+// interrupted handles an answer that ended before its end.
 func (x *exchange) interrupted(ctx context.Context, response *forward.Response, err error) {
 	var failure *forward.Error
 	if errors.As(err, &failure) && !failure.Committed {
@@ -159,7 +161,7 @@ func (x *exchange) interrupted(ctx context.Context, response *forward.Response, 
 		if x.outcome = "ended"; reason == streams.Cancelled {
 			x.outcome = "cancelled"
 		}
-		// It may end anywhere between events: the client opens another one.
+		// The answer may end anywhere between events: the client opens another one.
 		x.sayWhy(response, reason)
 		return
 	}
@@ -172,8 +174,8 @@ func (x *exchange) interrupted(ctx context.Context, response *forward.Response, 
 	}
 }
 
-// sayWhy answers the request of a subscription (2026-07-28) that the gateway ended: its stream is that of one request, and
-// a client that is told nothing takes the end for a broken connection, and begins anew.
+// sayWhy answers the request of a subscription (2026-07-28) that the gateway ended: its stream belongs to one request,
+// and without an answer a client takes the end for a broken connection, and begins anew.
 func (x *exchange) sayWhy(response *forward.Response, reason streams.Reason) {
 	if x.Kind() != streams.Listen || x.r.Method != http.MethodPost {
 		return
@@ -184,7 +186,7 @@ func (x *exchange) sayWhy(response *forward.Response, reason streams.Reason) {
 	_, _ = response.Client(x.w).WriteLast(fmt.Appendf(nil, "\n\nevent: message\ndata: %s\n\n", body))
 }
 
-// uncopy takes the headers of an answer back that will not come. Those of CORS stay.
+// uncopy removes the headers of an answer that will not come. Those of CORS stay.
 func (x *exchange) uncopy(response *forward.Response) {
 	copied := make(http.Header)
 	response.CopyHeader(copied)
@@ -196,8 +198,8 @@ func (x *exchange) uncopy(response *forward.Response) {
 	header.Del(jsonrpc.HeaderSessionID)
 }
 
-// sealSession gives the client a session id of ours in place of the upstream's. Where the upstream has no sessions, a client
-// that can ask its user gets one all the same: what it declared at initialize is said nowhere else (up to 2025-11-25), and
+// sealSession gives the client a sealed session id in place of the upstream's. A client that can ask its user gets one
+// even when the upstream has no sessions. Its declaration at initialize is found nowhere else (up to 2025-11-25), and
 // held calls need it.
 func (x *exchange) sealSession(response *forward.Response) error {
 	if x.Modern() {
@@ -237,10 +239,10 @@ func (x *exchange) sealSession(response *forward.Response) error {
 	return nil
 }
 
-// refusingPage is what an upstream says with a page of status 404 or 405, as web frameworks do around servers of another
-// era; "" when the answer is none. Clients find out by these statuses which transport to speak (2025-03-26,
-// basic/transports, "Backwards Compatibility"), and get them with words of ours. Whatever else than a stream a server answers
-// a GET with says that it has no stream there.
+// refusingPage returns the error for a page of status 404 or 405, which web frameworks send around servers of another
+// revision; "" when the answer is none. Clients find out by these statuses which transport to speak (2025-03-26,
+// basic/transports, "Backwards Compatibility"), and get them with the gateway's text. When a server answers a GET with
+// anything but a stream, it has no stream there.
 func (x *exchange) refusingPage(response *forward.Response) app.ErrorName {
 	if x.r.Method == http.MethodGet && response.Status < http.StatusBadRequest && !isEvents(response) {
 		return app.MethodNotAllowed
@@ -265,7 +267,7 @@ func contentType(response *forward.Response) string {
 }
 
 // stepUp reports whether the upstream asks for a wider scope, and for which, blank-separated, when it says so (RFC 6750
-// section 3.1). Servers of Go's SDK name the scope and no error.
+// section 3.1). Servers of the Go SDK name the scope and no error.
 func stepUp(response *forward.Response) (scope string, asks bool) {
 	if response.Status != http.StatusForbidden {
 		return "", false

@@ -13,10 +13,10 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// writeTime is how long a client may take to take what the gateway writes to a stream of its own.
+// writeTime is the longest time for a client to receive a piece that the gateway writes to a stream of its own.
 const writeTime = 30 * time.Second
 
-// watchConnection lets the stream's right end when its user connects, once the stream waits for that.
+// watchConnection ends the stream's right when its user connects, once the stream waits for that.
 func (x *exchange) watchConnection() {
 	if x.Kind() != streams.Listen || !x.call.Led() {
 		return
@@ -39,8 +39,8 @@ func (x *exchange) watchConnection() {
 	}
 }
 
-// wait keeps a stream open until its user has connected, says that the tools are other ones then, and lets the stream go on
-// with the upstream. ctx is that of the stream.
+// wait keeps a stream open until its user has connected, then announces that the tools have changed, and lets the
+// stream go on with the upstream. ctx is the stream's context.
 func (x *exchange) wait(ctx context.Context) bool {
 	x.waits.Store(true)
 	defer x.waits.Store(false)
@@ -52,7 +52,7 @@ func (x *exchange) wait(ctx context.Context) bool {
 			return true
 		}
 	}
-	// They may have connected since the credential was asked for.
+	// The user may have connected since the credential was asked for.
 	connected, err := x.call.HasConnected(ctx)
 	if err == nil && !connected && !x.keepAlive(ctx, client) {
 		return true
@@ -63,19 +63,19 @@ func (x *exchange) wait(ctx context.Context) bool {
 	}
 	switch {
 	case listen == nil:
-		forget() // what is asked from now on has another answer
+		forget() // requests from now on have another answer
 		x.again = x.complete(client, asked) == nil && client.message(jsonrpc.NotificationOf("notifications/tools/list_changed", nil)) == nil
 		x.w = &begun{client: client, header: make(http.Header)}
 	case wantsTools(listen):
 		_ = client.message(subscription(listen, "notifications/tools/list_changed", nil))
 		fallthrough
-	default: // the client subscribes anew, at the upstream
+	default: // the client subscribes again, at the upstream
 		_ = client.message(x.result(listen, map[string]any{}))
 	}
 	return true
 }
 
-// keepAlive shows signs of life until the stream ends, and reports whether the gateway has ended it.
+// keepAlive sends heartbeats until the stream ends, and reports whether the gateway has ended it.
 func (x *exchange) keepAlive(ctx context.Context, client *ownStream) bool {
 	alive := time.NewTicker(time.Duration(x.call.Core.StreamBounds.Heartbeat))
 	defer alive.Stop()
@@ -92,7 +92,7 @@ func (x *exchange) keepAlive(ctx context.Context, client *ownStream) bool {
 	}
 }
 
-// subscription is a notification on the stream of subscriptions/listen.
+// subscription returns a notification for the stream of subscriptions/listen.
 func subscription(listen *jsonrpc.Message, method string, more map[string]any) []byte {
 	params := map[string]any{"_meta": map[string]any{"io.modelcontextprotocol/subscriptionId": json.RawMessage(listen.ID)}}
 	for name, value := range more {
@@ -138,7 +138,7 @@ func (x *exchange) commence() *ownStream {
 	x.w.WriteHeader(http.StatusOK)
 	s := &ownStream{w: x.w, rc: http.NewResponseController(x.w)}
 	s.out = ssewire.NewWriter(x.w, s.rc.Flush)
-	_ = s.bounded(s.out.Heartbeat) // clients and proxies see that it is there
+	_ = s.bounded(s.out.Heartbeat) // clients and proxies see that the stream exists
 	return s
 }
 
@@ -146,18 +146,18 @@ func (s *ownStream) message(text []byte) error {
 	return s.bounded(func() error { return s.out.Event("message", text) })
 }
 
-// bounded gives a write its time. Writers without deadlines, such as those of tests, do without.
+// bounded sets a deadline for a write. Writers without deadlines, such as those of tests, get none.
 func (s *ownStream) bounded(write func() error) error {
 	_ = s.rc.SetWriteDeadline(time.Now().Add(writeTime))
 	defer func() { _ = s.rc.SetWriteDeadline(time.Time{}) }()
 	return write()
 }
 
-// begun is the answer on a stream that the gateway began. What is no event stream is not written: a server may have none
-// to give, and the client's stays open.
+// begun writes the answer on a stream that the gateway began. An answer that is not an event stream is not written: a
+// server may have none, and the client's stream stays open.
 type begun struct {
 	client *ownStream
-	header http.Header // goes nowhere: the stream's own was sent
+	header http.Header // is not sent: the stream's own header was sent
 	status int
 	events bool
 }
@@ -194,8 +194,8 @@ func (b *begun) FlushError() error {
 // Unwrap lets http.ResponseController reach the connection's deadlines.
 func (b *begun) Unwrap() http.ResponseWriter { return b.client.w }
 
-// keepBegun keeps a stream that the gateway began open although the upstream has none: to some clients its end is that of
-// the conversation.
+// keepBegun keeps a stream that the gateway began open although the upstream has none: some clients take its end for
+// the end of the conversation.
 func (x *exchange) keepBegun() {
 	b, ok := x.w.(*begun)
 	if !ok || b.events || b.status == 0 {

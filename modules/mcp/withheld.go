@@ -9,10 +9,10 @@ import (
 	"github.com/durward-gateway/durward/modules/app"
 )
 
-// withheld answers what has no place in the client's conversation: answers to questions that its server did not ask, and a
-// notification that the revision does not have. Policies say nothing of either, so that one of another name would be anything that
-// the server takes, with the user's credential. Nobody waits for an answer, and a refusal would end the conversations of clients that
-// tell more than others.
+// withheld answers messages that do not belong in the client's conversation: answers to questions that its server did
+// not ask, and notifications that the revision does not have. Policies do not cover either. Under an unknown name, such
+// a message could do anything that the server allows with the user's credential. No client waits for an answer to it,
+// and a refusal would end the conversations of clients that send more notifications than others.
 func (x *exchange) withheld() bool {
 	version := cmp.Or(x.session().ProtocolVersion, x.r.Header.Get(jsonrpc.HeaderProtocolVersion))
 	for i := range x.Message.Messages {

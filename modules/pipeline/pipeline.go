@@ -1,4 +1,4 @@
-// Package pipeline is the handler durward_pipeline: what the directive `durward` stands for. It runs the gateway's
+// Package pipeline is the handler durward_pipeline, to which the directive `durward` expands. It runs the gateway's
 // handlers one after another, as a subroute would, but links them once: a subroute compiles its chain anew for every
 // request, which is one allocation in six of a call.
 package pipeline
@@ -17,8 +17,8 @@ func init() {
 	caddy.RegisterModule(Handler{})
 }
 
-// Handler runs handlers one after another. The last one has to answer every request: what it passes on is answered 404,
-// and no handler after this one sees it.
+// Handler runs handlers one after another. The last one has to answer every request: a request that it passes on is
+// answered 404, and no handler after this one sees it.
 type Handler struct {
 	// The handlers that a request passes, in this order. At least one is required.
 	HandlersRaw []json.RawMessage `json:"handle,omitempty" caddy:"namespace=http.handlers inline_key=handler"`
@@ -52,7 +52,7 @@ func nobody(http.ResponseWriter, *http.Request) error {
 	return caddyhttp.Error(http.StatusNotFound, nil)
 }
 
-// link is a handler that knows what comes after it.
+// link is a handler with the handler that comes after it.
 type link struct {
 	caddyhttp.MiddlewareHandler
 	next caddyhttp.Handler

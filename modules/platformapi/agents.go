@@ -10,7 +10,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Bounds of an application's members.
+// These are the bounds of an application's members.
 const (
 	maxExternalID = 255 // of the client id of a token
 	maxCallback   = 2048
@@ -61,7 +61,7 @@ func countAgents(q *request) (any, error) {
 	return agentCountsView(counts), nil
 }
 
-// createAgent registers an application that is there already, or a new one of the administrator's own issuer.
+// createAgent registers an existing application, or a new one of the administrator's own issuer.
 func createAgent(q *request) (any, error) {
 	now := q.handler.now().UTC()
 	a := storage.Agent{OrganizationID: q.Organization(), CreatedAt: now, UpdatedAt: now}
@@ -131,7 +131,8 @@ func agentAnswer(a storage.Agent, err error) (any, error) {
 	return viewAgent(a), nil
 }
 
-// deleteAgent also takes the agent out of the policies that name it, and archives those that named nobody else.
+// deleteAgent deletes an agent, removes it from the policies that name it, and archives those that named no other
+// agent.
 func deleteAgent(q *request) (any, error) {
 	id := q.ID("agent_id")
 	if err := q.Shape(); err != nil {
@@ -141,7 +142,7 @@ func deleteAgent(q *request) (any, error) {
 	return nil, routes.Missing(err, errNoAgent)
 }
 
-// applicationView is an application as the API shows it.
+// applicationView is the API's view of an application.
 type applicationView struct {
 	ID               string         `json:"id"`
 	CreatedAt        routes.Instant `json:"created_at"`
@@ -156,7 +157,7 @@ type applicationView struct {
 	Callbacks        []string       `json:"callbacks"`
 }
 
-// agentView is an agent as the API shows it.
+// agentView is the API's view of an agent.
 type agentView struct {
 	ID             string            `json:"id"`
 	CreatedAt      routes.Instant    `json:"created_at"`

@@ -17,7 +17,7 @@ var (
 		"Decide on the page /approvals, or with a token of a client that the configuration names for it (approval_clients): never with that of the agent that asked, nor without a user")
 )
 
-// approvalView is a held call as the API shows it. What it says is for the user who made it; others see the digest.
+// approvalView is the API's view of a held call. Its contents are for the user who made it; others see the digest.
 type approvalView struct {
 	ID              string                   `json:"id"`
 	Status          storage.ApprovalStatus   `json:"status"`
@@ -104,8 +104,8 @@ func approveCall(q *request) (any, error) { return q.decideApproval(true) }
 
 func denyCall(q *request) (any, error) { return q.decideApproval(false) }
 
-// decideApproval records the caller's word. A client that may not decide is told so before anything is looked up, as with
-// roles.
+// decideApproval records the caller's decision. A client that may not decide is refused before anything is looked up,
+// as with roles.
 func (q *request) decideApproval(approve bool) (any, error) {
 	decider := q.Call.Caller.Decider()
 	if err := q.Core.Approvals.MayDecide(decider); err != nil {

@@ -15,13 +15,14 @@ import (
 )
 
 const (
-	// auditDays is how far back the audit log is read when a request does not say.
+	// auditDays is the number of days for which the audit log is read when a request names no time.
 	auditDays = 7
-	// maxAuditText bounds what a filter is compared with, in characters: as much as records keep of a name.
+	// maxAuditText is the limit for the text of a filter, in characters: the length that records keep of a name.
 	maxAuditText = app.MaxKeptName
 )
 
-// The words that records hold: a filter for any other would find nothing and look as though nothing had happened.
+// These are the words that records contain. A filter for any other word would find nothing, and look as though nothing
+// had happened.
 var (
 	auditDecisions = []string{"allow", "ask", "deny", "off"}
 	auditOutcomes  = []string{
@@ -59,7 +60,7 @@ type auditView struct {
 	Chain           auditChainView        `json:"chain"`
 }
 
-// auditChainView says where in the log the event's first record is.
+// auditChainView names the place of the event's first record in the log.
 type auditChainView struct {
 	Node     string `json:"node"`
 	Segment  string `json:"segment"`
@@ -95,7 +96,7 @@ func viewAudit(r audit.Row) auditView {
 	return v
 }
 
-// span reads the time that is asked for: a week up to now when the request does not say, and up to an end that is before that.
+// span reads the requested time. The default is the week up to now, or up to the requested end.
 func (q *request) span() (from, to time.Time) {
 	from, to = q.Instant("from"), q.Instant("to")
 	if to.IsZero() {
@@ -138,7 +139,7 @@ func listAudit(q *request) (any, error) {
 	return viewPage(page, found, viewAudit), nil
 }
 
-// unread makes the journal's failure one of the store: the client is told to come again.
+// unread turns a failure of the journal into one of the store: the client is told to try again.
 func unread(err error) error {
 	if errors.Is(err, audit.ErrUnavailable) {
 		return errors.Join(storage.ErrUnavailable, err)
@@ -146,7 +147,7 @@ func unread(err error) error {
 	return err
 }
 
-// exportAudit writes the organization's records, oldest first, as NDJSON with what chains them.
+// exportAudit writes the organization's records, oldest first, as NDJSON with the hashes that chain them.
 func exportAudit(q *request) (any, error) {
 	from, to := q.span()
 	if err := q.Shape(); err != nil {
@@ -179,7 +180,7 @@ func exportAudit(q *request) (any, error) {
 		case err != nil && out == nil:
 			return unread(err)
 		case err != nil:
-			panic(http.ErrAbortHandler) // the answer has begun: only cutting it off says that it is not whole
+			panic(http.ErrAbortHandler) // the answer has begun: the only way to mark it incomplete is to cut it off
 		}
 		return out.Flush()
 	}), nil

@@ -7,7 +7,7 @@ import (
 	"github.com/durward-gateway/durward/modules/app"
 )
 
-// snippetsView are the texts with which clients are told of a server.
+// snippetsView holds the texts that tell clients about a server.
 type snippetsView struct {
 	Server string             `json:"server"`
 	URL    string             `json:"url"`

@@ -11,7 +11,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Bounds of what a user gives to connect.
+// These are the bounds of a user's input for connecting.
 const (
 	maxReturnURL  = 2048
 	maxCredential = 8 << 10
@@ -71,7 +71,7 @@ func connect(q *request) (any, error) {
 	}, nil
 }
 
-// returnURL reads where the browser is to end up. An empty one is as good as none.
+// returnURL reads the address at which the browser is to end up. An empty one counts as none.
 func (q *request) returnURL(asked *broker.ConnectRequest) {
 	field := q.Query.Text("return_url", validate.Text{Max: maxReturnURL})
 	if field.Value == "" {
@@ -100,7 +100,7 @@ func connectionStatus(q *request) (any, error) {
 	return statusView{view.ConnectionStatus}, nil
 }
 
-// disconnect forgets the caller's own credential, and ends what runs on it.
+// disconnect deletes the caller's own credential, and ends the streams that use it.
 func disconnect(q *request) (any, error) {
 	ref := q.server()
 	if err := q.Shape(); err != nil {

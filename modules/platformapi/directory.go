@@ -60,8 +60,8 @@ func createEntry(q *request) (any, error) {
 
 func updateEntry(q *request) (any, error) {
 	id := q.ID("id")
-	// The rules for one member depend on others that the request leaves as they are, so that the entry is read first;
-	// what is wrong with the request is still said before whether the entry exists.
+	// The rules for one member depend on others that the request leaves unchanged, so the entry is read first. Problems of
+	// the request are still reported before whether the entry exists.
 	present, lookup := q.customEntry(id)
 	record := recordOf(present)
 	if err := q.Read(false, q.changedEntryFields(&record, present)); err != nil {
@@ -88,8 +88,8 @@ func updateEntry(q *request) (any, error) {
 	return viewEntry(e), nil
 }
 
-// activateServers ends the waiting of servers for an OAuth client that their entry no longer asks for. Where it still
-// does, the first user who connects activates them.
+// activateServers ends the waiting of servers for an OAuth client that their entry no longer asks for. When the entry
+// still asks for one, the first user who connects activates them.
 func (q *request) activateServers(e storage.DirectoryEntry) error {
 	if usesOAuth(e) {
 		return nil
@@ -141,7 +141,7 @@ func (q *request) customEntry(id string) (storage.DirectoryEntry, error) {
 	return e, nil
 }
 
-// entryConflict says what is in the way of changing an entry.
+// entryConflict returns the reason why an entry cannot be changed.
 func entryConflict(err error) error {
 	switch {
 	case !errors.Is(err, storage.ErrConflict):

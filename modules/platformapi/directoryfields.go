@@ -9,7 +9,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// recordOf is an entry as somebody would have written it.
+// recordOf returns an entry in the form in which an administrator would have written it.
 func recordOf(e storage.DirectoryEntry) directory.Record {
 	return directory.Record{
 		Name: e.Name, Description: e.Description, Icon: e.Icon, Slug: e.Slug, URL: e.URL, Protocol: e.Protocol, Provider: e.Provider,
@@ -20,7 +20,7 @@ func recordOf(e storage.DirectoryEntry) directory.Record {
 	}
 }
 
-// resourceOff is an entry's resource unless it is a URI: that stands with the endpoints.
+// resourceOff returns an entry's resource unless it is a URI: a URI is kept with the endpoints.
 func resourceOff(e storage.DirectoryEntry) string {
 	if e.Options.ResourceOff {
 		return directory.Off
@@ -37,8 +37,8 @@ func (q *request) newEntryFields(record *directory.Record) func(*validate.Object
 }
 
 // changedEntryFields reads a body that changes an entry into record, which holds the members of former: those that are
-// not in the body keep their value, and lose it when it followed from another one that changed. Where there is no former
-// entry only the members themselves are judged.
+// not in the body keep their value, and lose it when it followed from another one that changed. Without a former entry
+// only the members themselves are judged.
 func (q *request) changedEntryFields(record *directory.Record, former storage.DirectoryEntry) func(*validate.Object) {
 	return func(o *validate.Object) {
 		q.entryFields(o, 0, record)
@@ -83,7 +83,7 @@ func (q *request) entryOptions(o *validate.Object, record *directory.Record) {
 	case "", directory.Off:
 	case directory.Auto:
 		if !o.Has("oauth") {
-			record.OAuth.Resource = "" // the URI of before
+			record.OAuth.Resource = "" // the former URI
 		}
 	default:
 		if o.Has("oauth") && within != "" && within != record.Resource {
@@ -131,7 +131,8 @@ func endpoints(o *validate.Object, record *directory.Record) {
 	}
 }
 
-// resetDerived gives members that the request is silent about their default again, where they came from what it changes.
+// resetDerived resets members that the request does not name to their default, when they were derived from a member
+// that it changes.
 func resetDerived(o *validate.Object, record *directory.Record, former storage.DirectoryEntry) {
 	if record.Provider != former.Provider {
 		if !o.Has("auth_params") {
@@ -146,7 +147,7 @@ func resetDerived(o *validate.Object, record *directory.Record, former storage.D
 	}
 }
 
-// checkEntry adds what is wrong with the entry as a whole, but for members that are wrong in themselves.
+// checkEntry adds the problems of the entry as a whole, except for members that have problems of their own.
 func (q *request) checkEntry(o *validate.Object, record directory.Record) {
 	wrong := make(map[string]bool)
 	var known validate.Problems
@@ -156,7 +157,7 @@ func (q *request) checkEntry(o *validate.Object, record directory.Record) {
 		}
 	}
 	if record.Slug == "" {
-		// The automatic one gets a suffix when it is reserved or taken.
+		// The automatic slug gets a suffix when it is reserved or taken.
 		wrong["slug"] = true
 	}
 	for _, problem := range directory.Check(record.Entry(storage.SourceCustom), q.Core.CheckUpstream) {
@@ -166,8 +167,8 @@ func (q *request) checkEntry(o *validate.Object, record directory.Record) {
 	}
 }
 
-// member is the place of a problem as a key. All elements of a list count as one: those of a wrong type are left out of
-// the record, so that the others stand elsewhere.
+// member returns the place of a problem as a key. All elements of a list count as one: elements of a wrong type are
+// left out of the record, so that the indexes of the others change.
 func member(loc []any) string {
 	if len(loc) > 1 {
 		if _, index := loc[1].(int); index {

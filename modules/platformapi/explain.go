@@ -14,17 +14,17 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Bounds of a question.
+// These are the bounds of a question.
 const (
 	maxAction   = len("resources/read:") + rules.MaxPattern*4 // bytes at the most, which are no fewer than characters
 	maxNames    = 1_000                                       // roles or groups
 	maxNameText = 255
 )
 
-// question is what would become of a call, as a client asks.
+// question holds the fields of a question about a call, as a client asks it.
 type question struct {
 	server    serverRef
-	policyID  string // a policy to be judged by as though it were active; "" for those that are
+	policyID  string // a policy to be judged by as though it were active; "" for the active ones
 	agentID   validate.Field[string]
 	userID    string
 	roles     validate.Field[[]string]
@@ -35,14 +35,14 @@ type question struct {
 	arguments []byte
 }
 
-// explainedCaller is who would make a call, and what of them is not known.
+// explainedCaller holds the caller of the call in question, and notes the unknown facts about them.
 type explainedCaller struct {
 	principal *rules.Principal
 	machine   bool
 	lacking   rules.Lacking
 }
 
-// explainPolicies says what the policies decide about a call and why, without making it.
+// explainPolicies shows the decision of the policies on a call and its reason, without making the call.
 func explainPolicies(q *request) (any, error) {
 	asked, err := q.question()
 	if err != nil {
@@ -107,7 +107,7 @@ func explainPolicies(q *request) (any, error) {
 	return v, nil
 }
 
-// refuse says that the gateway refuses, whatever the policies would decide.
+// refuse notes that the gateway refuses the call, whatever the policies would decide.
 func (v *explanation) refuse(reason string) {
 	v.Decision, v.Reason, v.Hidden, v.OutOfBand, v.Certain = rules.Deny.String(), reason, false, false, true
 }
@@ -135,12 +135,13 @@ func (q *request) question() (question, error) {
 		asked.groups = o.Texts("groups", validate.List{Flags: validate.Nullable, Max: maxNames}, name)
 		asked.readAction(o)
 		asked.arguments = o.Document("arguments", validate.Nullable, int(q.Core.Sizes.API)).Value
-		o.Only() // an answer to another question than was meant is worse than none
+		o.Only() // an answer to a wrong question is worse than none
 	})
 	return asked, err
 }
 
-// either is the name of a member that the other API bodies call otherwise: both together are refused.
+// either returns the name under which a member was sent. Other API bodies have another name for it; both together are
+// refused.
 func either(o *validate.Object, name, alias string) string {
 	if o.Has(alias) && !o.Has(name) {
 		return alias
@@ -210,8 +211,8 @@ func (q *request) explainedCaller(asked *question, other bool, v *explanation) (
 	return who, nil
 }
 
-// asThoughActive is what would decide about a server were p active, and the names of the active policies that would have to
-// make way for it.
+// asThoughActive returns the policies that would decide about a server if p were active, and the names of the active
+// policies that p would replace.
 func asThoughActive(p storage.Policy, present []storage.Policy) (all []storage.Policy, displaced []string) {
 	displaced = []string{}
 	for _, other := range present {
@@ -235,17 +236,17 @@ func overlap(a, b []string) bool {
 	return slices.ContainsFunc(a, func(id string) bool { return slices.Contains(b, id) })
 }
 
-// explanation is what was decided and why.
+// explanation is the decision with its reasons.
 type explanation struct {
 	Decision   string          `json:"decision"` // allow, deny or ask
-	Certain    bool            `json:"certain"`  // whatever is not known here: see roles_known and notes
+	Certain    bool            `json:"certain"`  // false while facts are unknown: see roles_known and notes
 	Reason     string          `json:"reason"`
 	Hidden     bool            `json:"hidden"` // no arguments could change the denial: lists do not show it
 	OutOfBand  bool            `json:"out_of_band"`
 	Policy     *decidingPolicy `json:"policy"`
 	Rule       *string         `json:"rule"`
 	Conditions []conditionView `json:"conditions"`
-	Displaced  []string        `json:"displaced_policy_names"` // by the policy that was asked for, were it active
+	Displaced  []string        `json:"displaced_policy_names"` // by the policy in the question, if it were active
 	Shadow     []shadowView    `json:"shadow"`                 // drafts that would decide otherwise
 	ServerID   string          `json:"mcp_server_id"`
 	Server     string          `json:"mcp_server_slug"`
@@ -264,7 +265,8 @@ type decidingPolicy struct {
 	Revision int    `json:"revision"`
 }
 
-// conditionView is what became of an expression that was evaluated, in whatever rule; without a value it could not be.
+// conditionView is the result of an expression that was evaluated, in any rule. It has no value when the expression
+// could not be evaluated.
 type conditionView struct {
 	Rule  string          `json:"rule"`
 	Expr  string          `json:"expr"`

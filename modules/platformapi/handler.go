@@ -1,5 +1,6 @@
 // Package platformapi is the handler durward_platform: the API of servers, the server directory, connections, agents,
-// policies, approvals, users and the audit log, and the health checks. It is the last handler of the pipeline and answers every address that is nobody's with 404.
+// policies, approvals, users and the audit log, and the health checks. It is the last handler of the pipeline and
+// answers every unknown address with 404.
 package platformapi
 
 import (
@@ -19,8 +20,9 @@ func init() {
 	caddy.RegisterModule(Handler{})
 }
 
-// Handler serves the platform API below `/api/` (servers, the server directory, connections, agents, policies, approvals,
-// users, the audit log), `/healthz` and `/readyz`. It needs durward_auth before it, and never calls what comes after it.
+// Handler serves the platform API below `/api/` (servers, the server directory, connections, agents, policies,
+// approvals, users, the audit log), `/healthz` and `/readyz`. It needs durward_auth before it, and never calls the
+// handlers after it.
 type Handler struct {
 	// Serve `/healthz` and `/readyz` only, and answer 404 to everything else: for sites that carry calls and no API.
 	// Default: false.
@@ -28,7 +30,7 @@ type Handler struct {
 
 	logger *zap.Logger
 	now    func() time.Time
-	// streamsOpen: streams of /sse need no rule that grants them.
+	// streamsOpen reports whether streams of /sse need no rule that grants them.
 	streamsOpen bool
 }
 

@@ -12,26 +12,26 @@ import (
 	"github.com/durward-gateway/durward/modules/app/routes"
 )
 
-// pingTimeout bounds how long a readiness check waits for the store.
+// pingTimeout is the longest time that a readiness check waits for the store.
 const pingTimeout = 2 * time.Second
 
 type healthView struct {
 	Status string `json:"status"`
-	// Store is "read-only" while only what was written before is served, and StoreReason why.
+	// Store is "read-only" while the store takes no writes and only existing data is served; StoreReason is the reason.
 	Store       string `json:"store,omitempty"`
 	StoreReason string `json:"store_reason,omitempty"`
-	// BestEffort are the kinds of traffic that go on when the audit log cannot be written.
+	// BestEffort lists the kinds of traffic that go on when the audit log cannot be written.
 	BestEffort []string `json:"audit_best_effort,omitempty"`
-	// Limits is "degraded" while this node counts rate limits alone that it should count with others.
+	// Limits is "degraded" while this node counts rate limits alone that it should count with other nodes.
 	Limits string `json:"limits,omitempty"`
-	// LimitsOnStoreFailure is "open" where every node would let whole limits through then.
+	// LimitsOnStoreFailure is "open" when every node would then allow whole limits.
 	LimitsOnStoreFailure string `json:"limits_on_store_failure,omitempty"`
 }
 
-// health says that the process lives, and no more: a store that is away is no reason to restart it.
+// health answers that the process lives, and no more: an unreachable store is no reason to restart it.
 func health(*request) (any, error) { return healthView{Status: "ok"}, nil }
 
-// ready says whether requests should be sent here.
+// ready answers whether requests should be sent here.
 func ready(q *request) (any, error) {
 	if caddy.Exiting() {
 		return nil, routes.Refused(app.Unavailable, "The gateway is shutting down")

@@ -14,15 +14,15 @@ type organizationView struct {
 	Issuer    string         `json:"issuer"`
 	CreatedAt routes.Instant `json:"created_at"`
 	Own       bool           `json:"own"`   // the caller's
-	Empty     bool           `json:"empty"` // nobody made anything in it: it can be removed
+	Empty     bool           `json:"empty"` // no user made anything in it: it can be removed
 }
 
 type organizationsView struct {
 	Organizations []organizationView `json:"organizations"`
 }
 
-// listOrganizations shows the caller's organization. Others are shown only where the configuration is for that one alone:
-// tokens named them before it was, and they are nobody's.
+// listOrganizations shows the caller's organization. Others are shown only when the configuration is for that
+// organization alone: tokens named the others before it was configured so, and now they belong to nobody.
 func listOrganizations(q *request) (any, error) {
 	if err := q.Shape(); err != nil {
 		return nil, err

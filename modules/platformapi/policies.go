@@ -59,7 +59,7 @@ func createPolicy(q *request) (any, error) {
 	return routes.Created{Body: q.wrap(p)}, nil
 }
 
-// storePolicy makes a policy of an edit in which nothing was found wrong.
+// storePolicy makes a policy from an edit without problems.
 func (q *request) storePolicy(edit *policyapi.Edit) (storage.PolicyView, error) {
 	p, problems := edit.New()
 	if err := problems.Err(); err != nil {
@@ -68,7 +68,7 @@ func (q *request) storePolicy(edit *policyapi.Edit) (storage.PolicyView, error) 
 	return q.newPolicy(p)
 }
 
-// newPolicy stores a policy as the caller's, with an id of its own.
+// newPolicy stores a policy of the caller, with a new id.
 func (q *request) newPolicy(p storage.Policy) (storage.PolicyView, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
@@ -82,7 +82,8 @@ func (q *request) newPolicy(p storage.Policy) (storage.PolicyView, error) {
 
 func updatePolicy(q *request) (any, error) {
 	id := q.ID("policy_id")
-	// What is wrong with a change depends on what it changes; it is still said before whether the policy exists.
+	// The problems of a change depend on the policy that it changes; they are still reported before whether the policy
+	// exists.
 	present, lookup := q.Core.Store.Policy(q.Context(), q.Organization(), id)
 	var edit policyapi.Edit
 	if err := q.Read(false, func(o *validate.Object) {
@@ -114,8 +115,8 @@ func (q *request) changePolicy(id string, edit *policyapi.Edit, place ...any) (s
 	return p, policyRefusal(err, edit, place...)
 }
 
-// reportPolicy adds problems that are about more than one member. When anything is wrong, references are looked up too, so
-// that a client sees all of it at once; else the store does that in the transaction of the write.
+// reportPolicy adds problems that are about more than one member. When there are problems, references are looked up
+// too, so that a client sees all problems at once; otherwise the store does that in the transaction of the write.
 func (q *request) reportPolicy(o *validate.Object, edit *policyapi.Edit, problems validate.Problems) {
 	q.Note(problems.Err())
 	if q.Sound() && o.Err() == nil {
@@ -129,7 +130,7 @@ func (q *request) reportPolicy(o *validate.Object, edit *policyapi.Edit, problem
 	q.noteReferences(edit)
 }
 
-// noteReferences looks up what an edit refers to, and notes what is not there.
+// noteReferences looks up the references of an edit, and notes those that do not exist.
 func (q *request) noteReferences(edit *policyapi.Edit) {
 	broken := &storage.ReferenceError{}
 	if id := edit.ServerID.Value; id != "" {
@@ -147,14 +148,14 @@ func (q *request) noteReferences(edit *policyapi.Edit) {
 	q.Note(edit.References(broken).Err())
 }
 
-// noteFailure keeps an error that is no client's fault.
+// noteFailure keeps an error that is not the client's fault.
 func (q *request) noteFailure(err error) {
 	if !errors.Is(err, storage.ErrNotFound) {
 		q.Note(err)
 	}
 }
 
-// policyRefusal is what a client is told of an error of the store. place is where the request names the policy.
+// policyRefusal returns the answer for an error of the store. place is the place in the request that names the policy.
 func policyRefusal(err error, edit *policyapi.Edit, place ...any) error {
 	var broken *storage.ReferenceError
 	var overlap *storage.OverlapError
@@ -169,7 +170,7 @@ func policyRefusal(err error, edit *policyapi.Edit, place ...any) error {
 	return routes.Missing(err, errNoPolicy)
 }
 
-// overlapping is 409 with the policy that holds the place.
+// overlapping returns a 409 with the policy that already covers the same agents.
 func overlapping(err *storage.OverlapError) error {
 	return &routes.Refusal{ServiceError: app.ServiceError{
 		Name: app.Conflict, Message: fmt.Sprintf("The active policy %q governs this server and one of these agents already, and only one can: disable it, or name other agents", err.PolicyName),
@@ -177,7 +178,7 @@ func overlapping(err *storage.OverlapError) error {
 	}}
 }
 
-// clonePolicy makes a draft like a policy that exists.
+// clonePolicy makes a draft from a copy of an existing policy.
 func clonePolicy(q *request) (any, error) {
 	id := q.ID("policy_id")
 	var name string
@@ -246,12 +247,13 @@ type validationView struct {
 	OverlappingNames []string `json:"overlapping_policy_names"`
 }
 
-// validatePolicy is advice: what it finds can have changed by the time of the write, which is where the rules are kept.
+// validatePolicy checks a policy without storing it. Its result is advice: the facts can have changed by the time of
+// the write, which enforces the rules.
 func validatePolicy(q *request) (any, error) {
 	var name, server, excluded string
 	var applications []string
 	if err := q.Read(false, func(o *validate.Object) {
-		// Clients write null for what they leave out.
+		// Clients write null for members that they leave out.
 		name = policyapi.Name(o, validate.Required).Value
 		server = o.UUID("mcp_server_id", validate.Nullable).Value
 		applications = o.UUIDs("application_ids", validate.List{Flags: validate.Nullable}).Value
@@ -294,7 +296,7 @@ type filterDefinition struct {
 	Options []filterOption `json:"options"`
 }
 
-// policyFilters says by what the list of policies can be narrowed, with the values there are.
+// policyFilters returns the filters for the list of policies, with their present values.
 func policyFilters(q *request) (any, error) {
 	if err := q.Shape(); err != nil {
 		return nil, err

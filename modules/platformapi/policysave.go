@@ -10,13 +10,14 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// policyTarget is what create-or-update works on: the policy with the id of the body, else the one of its name.
+// policyTarget is the policy that create-or-update works on: the one with the id of the body, otherwise the one of its
+// name.
 type policyTarget struct {
 	policy storage.PolicyView
 	found  bool
-	place  []any // where the body names it
+	place  []any // the place in the body that names it
 	taken  bool  // the name belongs to a policy of another server
-	err    error // why there is none although there has to be one
+	err    error // the reason why the required policy does not exist
 }
 
 // savePolicy makes a policy, or changes the one that the body names.
@@ -52,7 +53,7 @@ func savePolicy(q *request) (any, error) {
 		if !takenName(err) {
 			return nil, policyRefusal(err, &edit)
 		}
-		// Another request took the name since it was looked up: this one then changes what that one made.
+		// Another request took the name since it was looked up: this request then changes the policy that the other made.
 		if target = q.policyTarget(validate.Field[string]{}, &edit); target.err != nil || !target.found {
 			return nil, policyRefusal(err, &edit)
 		}
@@ -94,7 +95,7 @@ func (q *request) policyTarget(id validate.Field[string], edit *policyapi.Edit) 
 	return t
 }
 
-// problems is what is wrong with doing to the target what the edit says.
+// problems returns the problems of applying the edit to the target.
 func (t *policyTarget) problems(edit *policyapi.Edit) validate.Problems {
 	switch {
 	case t.found:
@@ -131,11 +132,11 @@ func disablePolicies(q *request) (any, error) {
 	return disabledView{n}, nil
 }
 
-// setStatus gives all policies that the query names another status, or none of them (attack O03).
+// setStatus gives all policies in the query another status, or none of them (attack O03).
 func (q *request) setStatus(status storage.PolicyStatus) (int, error) {
 	named := q.Query.UUIDs("id", validate.List{Hold: true})
 	if err := q.Read(true, func(o *validate.Object) {
-		o.Only() // ids in it would be overlooked: they go into the query
+		o.Only() // ids in the body would be overlooked: they belong in the query
 	}); err != nil || len(named) == 0 {
 		return 0, err
 	}

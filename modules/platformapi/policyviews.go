@@ -9,7 +9,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// policyView is a policy as the API shows it.
+// policyView is the API's view of a policy.
 type policyView struct {
 	ID               string               `json:"id"`
 	OrganizationID   string               `json:"organization_id"`
@@ -66,7 +66,7 @@ type savedPolicy struct {
 	Warnings []string   `json:"warnings,omitempty"`
 }
 
-// policyWarnings tells of rules in an accepted policy that may surprise its author.
+// policyWarnings returns warnings about rules in an accepted policy that may surprise its author.
 func (q *request) policyWarnings(p *storage.Policy) []string {
 	warning := q.Core.ApprovalWarning()
 	asks := func(r storage.Rule) bool {
@@ -110,7 +110,7 @@ type changeView struct {
 	After  json.RawMessage `json:"after"`
 }
 
-// revisionView is what one write did to a policy. The user is empty when the gateway itself wrote it.
+// revisionView shows the changes of one write to a policy. The user is empty when the gateway itself wrote it.
 type revisionView struct {
 	Number    int            `json:"revision"`
 	PolicyID  string         `json:"policy_id"`

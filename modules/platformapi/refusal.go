@@ -14,8 +14,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Refusals of unknown objects. They say nothing of the object, so that another organization's is answered like one that
-// does not exist (attack O01).
+// These are the refusals of unknown objects. They do not describe the object, so that another organization's is
+// answered like one that does not exist (attack O01).
 var (
 	errNoServer       = routes.Refused(app.ServerNotFound, "Server not found")
 	errNoTemplate     = routes.Refused(app.ServerNotFound, "Server directory template not found")
@@ -31,8 +31,8 @@ var (
 	errNoUser         = routes.Refused(app.NotFound, "User not found")
 )
 
-// refuse answers an error of a route. Whatever is not known to be the client's fault is logged, and its text is never
-// shown.
+// refuse answers an error of a route. An error that is not known to be the client's fault is logged, and its text is
+// never shown.
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	var known *routes.Refusal
 	switch {

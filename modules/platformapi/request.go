@@ -15,7 +15,7 @@ type request struct {
 // serverRef names a server in a path: by id or by slug.
 type serverRef struct{ id, slug string }
 
-// server reads which server the path names: {server_id} is a uuid or a slug, {slug} a slug.
+// server reads the server that the path names: {server_id} is a uuid or a slug, {slug} a slug.
 func (q *request) server() serverRef {
 	if name, ok := q.Params["slug"]; ok {
 		if !slug.Valid(name) {

@@ -7,7 +7,7 @@ import (
 	"github.com/durward-gateway/durward/modules/app/routes"
 )
 
-// Paths of the API.
+// These are the paths of the API.
 const (
 	serversPath   = "/api/servers"
 	serverPath    = serversPath + "/{server_id}"
@@ -35,8 +35,8 @@ const (
 	snippetsPath      = "/api/clients/snippets"
 )
 
-// table is every address that this handler serves. Who may call a route, whose objects it sees and how it is audited
-// stand beside its path: a route that does not say so stops the program at its start.
+// table is every address that this handler serves. Beside its path a route declares who may call it, whose objects it
+// sees and how it is audited. A route that does not declare all of this stops the program at its start.
 var table = routes.MustTable(
 	routes.At(http.MethodGet, app.HealthPath, routes.Public, routes.NoOrganization, routes.AuditNone, health),
 	routes.At(http.MethodHead, app.HealthPath, routes.Public, routes.NoOrganization, routes.AuditNone, health),

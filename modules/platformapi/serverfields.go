@@ -11,16 +11,17 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Bounds of OAuth clients as administrators enter them. A client_id may be the address of a metadata document.
+// These are the bounds of OAuth clients that administrators enter. A client_id may be the address of a metadata
+// document.
 const (
 	maxClientID     = 2048
 	maxClientSecret = 4096
 )
 
-// clientText is what client ids and secrets are made of (RFC 6749 appendix A.1, A.2).
+// clientText is the pattern of client ids and secrets (RFC 6749 appendix A.1, A.2).
 var clientText = regexp.MustCompile(`\A[\x20-\x7e]+\z`)
 
-// serverSlug reads a slug that somebody chose.
+// serverSlug reads a slug that an administrator chose.
 func serverSlug(o *validate.Object, flags validate.Flags) validate.Field[string] {
 	field := o.Text("slug", validate.Text{Flags: flags, Min: 1, Max: slug.MaxLength})
 	switch {
@@ -37,7 +38,7 @@ func clientID(o *validate.Object) validate.Field[string] {
 	return o.Text("client_id", validate.Text{Flags: validate.Nullable, Min: 1, Max: maxClientID, Pattern: clientText})
 }
 
-// clientSecret reads a client secret. What was shown to hide one is not one (attack B11).
+// clientSecret reads a client secret. The placeholder that is shown instead of a secret is refused (attack B11).
 func clientSecret(o *validate.Object) validate.Field[seal.Secret] {
 	field := o.Secret("client_secret", validate.Text{Flags: validate.Nullable, Min: 1, Max: maxClientSecret, Pattern: clientText})
 	if looksObfuscated(field.Value.Reveal()) {
@@ -48,7 +49,7 @@ func clientSecret(o *validate.Object) validate.Field[seal.Secret] {
 
 const msgObfuscated = "Value error, give the actual value, not an obfuscated one"
 
-// obfuscated is how a client_id is shown: enough to recognize it by.
+// obfuscated returns the shown form of a client_id: enough to recognize it by.
 func obfuscated(id string) string {
 	switch {
 	case id == "":
@@ -69,7 +70,7 @@ func usesOAuth(e storage.DirectoryEntry) bool {
 	return e.Provider == storage.ProviderOAuth2 && e.RequiresAuth
 }
 
-// lifecycle is the status of a server: pending is for those whose OAuth client an administrator must supply.
+// lifecycle returns the status of a server: pending is for servers whose OAuth client an administrator must supply.
 func lifecycle(e storage.DirectoryEntry, hasID, hasSecret bool) storage.ServerStatus {
 	if !usesOAuth(e) || e.Public || e.OAuth.RegistrationEndpoint != "" || (hasID && hasSecret) {
 		return storage.ServerActive
@@ -77,11 +78,11 @@ func lifecycle(e storage.DirectoryEntry, hasID, hasSecret bool) storage.ServerSt
 	return storage.ServerPending
 }
 
-// suffixes is how many random suffixes are tried for a slug that nobody chose. Each has 32 bits.
+// suffixes is the number of random suffixes that are tried for an automatic slug. Each has 32 bits.
 const suffixes = 3
 
-// withFreeSlug stores something under a slug: the chosen one, or one made of its name, with a suffix when that is
-// reserved or store says that it is taken.
+// withFreeSlug stores an object under a slug: the chosen one, or one made of its name, with a suffix when that is
+// reserved or when store reports that it is taken.
 func withFreeSlug(chosen, name string, store func(slug string) error) error {
 	if chosen != "" {
 		return store(chosen)

@@ -54,7 +54,7 @@ func (q *request) serverFilter() storage.ServerFilter {
 	return storage.ServerFilter{OrganizationID: q.Organization(), UserID: q.Call.Caller.UserID, Now: q.handler.now()}
 }
 
-// view reads one server as the caller sees it.
+// view reads one server with the caller's view of it.
 func (q *request) view(ref serverRef) (storage.ServerView, error) {
 	filter := q.serverFilter()
 	filter.ID, filter.Slug, filter.Page = ref.id, ref.slug, storage.PageRequest{Number: 1, Limit: 1}
@@ -95,7 +95,7 @@ func createServer(q *request) (any, error) {
 	var secret seal.Secret
 	tried := q.Query.Bool("test", 0)
 	if err := q.Read(false, func(o *validate.Object) {
-		// Clients write null for what they leave out.
+		// Clients write null for members that they leave out.
 		s.Name = o.Name(validate.Required, directory.MaxName).Value
 		s.DirectoryID = o.UUID("mcp_server_directory_id", validate.Required).Value
 		chosen = serverSlug(o, validate.Nullable).Value
@@ -134,7 +134,8 @@ func createServer(q *request) (any, error) {
 	return created, nil
 }
 
-// connectCreator begins the creator's own connection when all that takes is known. The server exists whatever comes of it.
+// connectCreator begins the creator's own connection when all necessary facts are known. The server exists whatever the
+// result is.
 func (q *request) connectCreator(s storage.Server) createdView {
 	created := createdView{ID: s.ID}
 	known := s.Entry.OAuth.AuthorizationEndpoint != "" && s.Entry.OAuth.TokenEndpoint != ""
@@ -157,7 +158,7 @@ func (q *request) sealClientSecret(serverID string, secret seal.Secret) ([]byte,
 	return q.Core.Keyring.Seal([]byte(secret.Reveal()), broker.ClientSecretAD(q.Organization(), serverID))
 }
 
-// conflictingField is which field of a record is taken, "" when err is no conflict.
+// conflictingField returns the field of a record whose value is taken, "" when err is no conflict.
 func conflictingField(err error) string {
 	var taken *storage.ConflictError
 	if errors.As(err, &taken) {
@@ -166,7 +167,7 @@ func conflictingField(err error) string {
 	return ""
 }
 
-// serverConflict says which field of a server is taken.
+// serverConflict returns an answer that names the field of a server whose value is taken.
 func serverConflict(err error) error {
 	switch {
 	case !errors.Is(err, storage.ErrConflict):
@@ -177,8 +178,8 @@ func serverConflict(err error) error {
 	return routes.Conflict("slug", "A server with that slug exists already")
 }
 
-// forgetRegistration forgets the OAuth client that the gateway registered with a server's provider: the next user who connects
-// registers another.
+// forgetRegistration deletes the OAuth client that the gateway registered with a server's provider: the next user who
+// connects registers another.
 func forgetRegistration(q *request) (any, error) {
 	id := q.ID("server_id")
 	if err := q.Shape(); err != nil {

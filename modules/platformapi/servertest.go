@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// testWithin bounds a test, and creationWithin the one at a server's creation, which whoever creates waits for.
+	// testWithin is the longest time for a test; creationWithin is the one for a test at a server's creation, for which
+	// the creator waits.
 	testWithin     = 15 * time.Second
 	creationWithin = 3 * time.Second
 )
@@ -41,7 +42,7 @@ func viewTest(r *probe.Report) *testView {
 	}
 }
 
-// testServer asks a server what it is, with the caller's credential when there is one.
+// testServer connects to a server and shows the result, with the caller's credential when there is one.
 func testServer(q *request) (any, error) {
 	ref := q.server()
 	if err := q.Read(true, func(*validate.Object) {}); err != nil {
@@ -74,7 +75,7 @@ func (q *request) ownCredential(ctx context.Context, s *storage.Server) (func(*h
 	switch {
 	case errors.Is(err, broker.ErrNotConnected), err == nil && credential.Version() == 0:
 		return nil, nil
-	case errors.Is(err, broker.ErrUnavailable): // the provider is away: what can be known without is
+	case errors.Is(err, broker.ErrUnavailable): // the provider cannot be reached: the test goes on without a credential
 		q.handler.logger.Warn("getting a credential to test a server with", zap.String("server", s.Slug), zap.Error(err))
 		return nil, nil
 	case err != nil:
@@ -92,7 +93,7 @@ func (q *request) recordNow() error {
 	return q.Core.Audit.Event(q.Context(), q.Organization(), *q.Record)
 }
 
-// testNew tests a server that was just created. Whatever comes of it, the server is there.
+// testNew tests a server that was just created. The server exists whatever the result is.
 func (q *request) testNew(s storage.Server) *testView {
 	ctx, cancel := context.WithTimeout(q.Context(), creationWithin)
 	defer cancel()

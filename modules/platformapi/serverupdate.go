@@ -10,7 +10,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// serverEdit is what a PUT says about a server: only the members that are there change.
+// serverEdit holds the fields of a PUT about a server: only members that are present change.
 type serverEdit struct {
 	name         validate.Field[string]
 	slug         validate.Field[string]
@@ -51,7 +51,7 @@ func updateServer(q *request) (any, error) {
 	return q.serverView(view), nil
 }
 
-// apply changes a server. It reports whether what is kept about our OAuth client is no longer true.
+// apply changes a server. It reports whether the stored facts about the gateway's OAuth client are no longer true.
 func (e *serverEdit) apply(s *storage.Server) (forgetClient bool, err error) {
 	if e.name.Set() {
 		s.Name = e.name.Value
@@ -89,8 +89,8 @@ func (e *serverEdit) applyCredentials(s *storage.Server) (forgetClient bool, err
 	if e.clientID.Null && e.clientSecret.Null && usesOAuth(s.Entry) {
 		s.Status = storage.ServerPending
 	}
-	// A secret that is merely replaced leaves users connected, also when it leads out of error: the provider had refused
-	// the former one. Anything else makes another client, or another way of proving that we are it. A client that is
-	// entered anew to lead out of error may be one of another provider: it starts afresh.
+	// Users stay connected when a secret is merely replaced, also when that ends an error status: the provider had refused
+	// the former secret. Any other change makes another client, or another way to authenticate as it. A client that is
+	// entered anew to end an error status may be one of another provider: it starts afresh.
 	return s.ClientID != former.ClientID || hadSecret != hasSecret || (former.Status == storage.ServerError && setID), nil
 }

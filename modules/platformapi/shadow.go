@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// shadowDays is how far back is looked when the request does not say, and at most.
+	// shadowDays is the number of days that are searched when the request names no time, and at most.
 	shadowDays    = 7
 	maxShadowDays = 31
-	// maxDifferences bounds how many differences are listed; all of them are counted.
+	// maxDifferences is the number of differences that are listed at most; all of them are counted.
 	maxDifferences = 10_000
 )
 
@@ -35,15 +35,15 @@ type difference struct {
 	WouldRule *string        `json:"would_rule"`
 }
 
-// differenceCount is how often one decision would have been another.
+// differenceCount counts the calls for which one decision would have been another.
 type differenceCount struct {
 	Decision string `json:"decision"`
 	Would    string `json:"would_decide"`
 	Count    int    `json:"count"`
 }
 
-// shadowReport is what a draft's present revision would have changed. Calls are those that it would have decided while it
-// was in the shadow; Different of them it would have decided otherwise.
+// shadowReport lists the calls that a draft's present revision would have decided differently. Calls counts those that
+// it would have decided while it was in the shadow; Different counts those of them with another decision.
 type shadowReport struct {
 	PolicyID  string            `json:"policy_id"`
 	Revision  int               `json:"revision"`
@@ -55,7 +55,7 @@ type shadowReport struct {
 	pageView[difference]
 }
 
-// reportShadow reads from the audit log what a draft would have decided otherwise, since its last change.
+// reportShadow finds in the audit log the calls that a draft would have decided differently, since its last change.
 func reportShadow(q *request) (any, error) {
 	id, page := q.ID("policy_id"), q.Page()
 	days := q.Query.Int("days", validate.Integer{Min: 1, Max: maxShadowDays}).Or(shadowDays)
@@ -85,7 +85,7 @@ func reportShadow(q *request) (any, error) {
 	}, nil
 }
 
-// differences collects the differences of one policy's revision, of which the newest are kept.
+// differences collects the differences of one policy's revision, and keeps the newest ones.
 type differences struct {
 	policy *storage.Policy
 	scope  replay.Scope
@@ -101,7 +101,7 @@ func (d *differences) add(r *storage.AuditRecord) error {
 	}
 	e, err := audit.EntryOf(r)
 	if err != nil {
-		return nil // what was tampered with is for the verification to find
+		return nil // the verification of the log finds tampered records
 	}
 	if !d.scope.Holds(&e) {
 		return nil
@@ -137,7 +137,7 @@ func (d *differences) counted() []differenceCount {
 	return list
 }
 
-// page is a page of what was kept, the newest first.
+// page returns a page of the kept differences, the newest first.
 func (d *differences) page(asked storage.PageRequest) storage.Page[difference] {
 	kept := d.kept[max(0, len(d.kept)-maxDifferences):]
 	newest := slices.Clone(kept)

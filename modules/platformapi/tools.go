@@ -14,17 +14,18 @@ import (
 
 var errNoTool = routes.Refused(app.NotFound, "The server was never seen to have such a tool")
 
-// toolView is a tool with what is pinned of it and what the upstream last said. Texts show what would hide in them.
+// toolView is a tool with its pinned definition and the upstream's last one. Hidden characters in its texts are made
+// visible.
 type toolView struct {
 	Name       string   `json:"name"`
-	Hash       string   `json:"hash"` // of what the upstream last said: what is accepted
+	Hash       string   `json:"hash"` // of the upstream's last definition, which is the one to accept
 	PinnedHash string   `json:"pinned_hash"`
 	Changed    bool     `json:"changed"`
 	Withheld   bool     `json:"withheld"`
 	Current    string   `json:"current"`
 	Pinned     string   `json:"pinned"`
 	Diff       string   `json:"diff"`
-	Suspicious []string `json:"suspicious"` // what hides in the current definition
+	Suspicious []string `json:"suspicious"` // hidden characters in the current definition
 
 	FirstSeenAt routes.Instant  `json:"first_seen_at"`
 	ChangedAt   *routes.Instant `json:"changed_at"`
@@ -46,7 +47,7 @@ func (q *request) toolView(p storage.ToolPin) toolView {
 	return v
 }
 
-// listTools lists the tools that a server was seen to have: those that have changed first, then by name.
+// listTools lists the tools that were seen at a server: changed ones first, then by name.
 func listTools(q *request) (any, error) {
 	ref, page := q.server(), q.Page()
 	if err := q.Shape(); err != nil {
@@ -74,13 +75,13 @@ func rank(p *storage.ToolPin) int {
 	return 1
 }
 
-// acceptTool pins a definition as it was looked at.
+// acceptTool pins the definition that the administrator has inspected.
 func acceptTool(q *request) (any, error) {
 	ref := q.server()
 	if err := q.Shape(); err != nil {
 		return nil, err
 	}
-	s, err := q.readServer(ref) // before the body: another organization's server is unknown whatever is asked of it
+	s, err := q.readServer(ref) // before the body: another organization's server is unknown, whatever the body asks
 	if err != nil {
 		return nil, err
 	}
@@ -105,5 +106,5 @@ func acceptTool(q *request) (any, error) {
 	return q.toolView(p), nil
 }
 
-// maxHash bounds a hash in characters. All that there are have 64.
+// maxHash is the limit for a hash, in characters. All real hashes have 64.
 const maxHash = 128

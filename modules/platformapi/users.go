@@ -8,7 +8,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// revokedView says what revoking a user did. Their connections at third parties are untouched unless the request says so.
+// revokedView shows the result of revoking a user. Their connections at third parties are untouched unless the request
+// says so.
 type revokedView struct {
 	Revoked     bool           `json:"revoked"`
 	UserID      string         `json:"user_id"`
@@ -17,8 +18,8 @@ type revokedView struct {
 	Connections int            `json:"connections_removed"`
 }
 
-// revokeUser refuses the tokens that a user has by now, and ends what runs on them. Tokens are refused first: nothing can
-// begin anew behind what is being ended.
+// revokeUser refuses all present tokens of a user, and ends the streams and calls that use them. Tokens are refused
+// first, so that no new stream can begin while the old ones are ended.
 func revokeUser(q *request) (any, error) {
 	id := q.ID("user_id")
 	var connections bool
@@ -30,7 +31,7 @@ func revokeUser(q *request) (any, error) {
 	if err != nil {
 		return nil, routes.Missing(err, errNoUser)
 	}
-	// What learns of changes may have ended some before this does.
+	// Observers of the change may have ended some of them before this line does.
 	ended := max(q.Core.EndUser(q.Organization(), u.ID), running)
 	view := revokedView{Revoked: true, UserID: u.ID, RevokedAt: routes.Instant(u.RevokedAt), Streams: ended}
 	if connections {
@@ -41,7 +42,7 @@ func revokeUser(q *request) (any, error) {
 	return view, nil
 }
 
-// disconnectUser forgets all credentials of a user, and asks the providers to.
+// disconnectUser deletes all credentials of a user, and asks the providers to do the same.
 func (q *request) disconnectUser(id string) (int, error) {
 	filter := q.serverFilter()
 	filter.UserID = id
@@ -54,7 +55,7 @@ func (q *request) disconnectUser(id string) (int, error) {
 	for _, s := range servers.Items {
 		key := storage.ConnectionKey{OrganizationID: q.Organization(), UserID: id, ServerID: s.ID}
 		switch err := q.Core.Broker.Disconnect(q.Context(), key); {
-		case errors.Is(err, storage.ErrNotFound): // an attempt at the most, which is gone now too
+		case errors.Is(err, storage.ErrNotFound): // at most a connection attempt, which is gone now too
 		case err != nil:
 			return removed, err
 		default:

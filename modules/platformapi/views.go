@@ -10,7 +10,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// document is a stored JSON object; what was never set is an empty one.
+// document returns a stored JSON object; one that was never set is empty.
 func document(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 {
 		return json.RawMessage("{}")
@@ -18,7 +18,7 @@ func document(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// serverView is a server as the API shows it. There is no place for a client secret in it.
+// serverView is the API's view of a server. It has no member for a client secret.
 type serverView struct {
 	ID               string                   `json:"id"`
 	Name             string                   `json:"name"`
@@ -41,7 +41,7 @@ type serverView struct {
 
 func (q *request) serverView(s storage.ServerView) serverView {
 	var problem *string
-	if q.Call.Caller.Admin { // it speaks of the network
+	if q.Call.Caller.Admin { // it contains facts about the network
 		problem = routes.Optional(s.LastError)
 	}
 	return serverView{
@@ -53,7 +53,7 @@ func (q *request) serverView(s storage.ServerView) serverView {
 	}
 }
 
-// authParamsView and endpointsView have all members always, so that a record can be read, changed and sent back.
+// authParamsView and endpointsView always have all members, so that a record can be read, changed and sent back.
 type authParamsView struct {
 	In     string `json:"in"`
 	Name   string `json:"name"`
@@ -69,7 +69,7 @@ type endpointsView struct {
 	Resource              string `json:"resource"`
 }
 
-// entryView is a directory entry as the API shows it.
+// entryView is the API's view of a directory entry.
 type entryView struct {
 	ID             string           `json:"id"`
 	Name           string           `json:"name"`
@@ -84,7 +84,7 @@ type entryView struct {
 	AuthParams     authParamsView   `json:"auth_params"`
 	Scopes         []string         `json:"scopes"`
 	OAuth          endpointsView    `json:"oauth"`
-	// resource is auto, off, or the URI that oauth has too.
+	// resource is auto, off, or the same URI as in oauth.
 	Resource            string            `json:"resource"`
 	AuthMethod          string            `json:"token_endpoint_auth_method"`
 	AuthorizationParams map[string]string `json:"authorization_params"`
@@ -119,7 +119,8 @@ func params(p map[string]string) map[string]string {
 	return p
 }
 
-// pagination says where in a list a page is. The neighbours are null at the ends: clients follow next_page until it is.
+// pagination tells the place of a page in a list. The neighbours are null at the ends: clients follow next_page until
+// it is null.
 type pagination struct {
 	Page         int  `json:"page"`
 	Limit        int  `json:"limit"`
@@ -134,7 +135,7 @@ type pageView[T any] struct {
 	Pagination pagination `json:"pagination"`
 }
 
-// viewPage shows a page. Behind the last page, the previous one is the last that there is.
+// viewPage shows a page. For a page behind the end, the previous page is the last existing one.
 func viewPage[T, V any](asked storage.PageRequest, page storage.Page[T], view func(T) V) pageView[V] {
 	pages := (page.Total + asked.Limit - 1) / asked.Limit
 	p := pagination{Page: asked.Number, Limit: asked.Limit, Total: page.Total, Pages: pages}

@@ -8,7 +8,8 @@ import (
 	"github.com/durward-gateway/durward/modules/app"
 )
 
-// What the messages of a batch are told that stood beside a refused one, or that would have had to wait for a human.
+// These are the messages for the other messages of a batch that has a refused one, or one that would have had to wait
+// for a human.
 const (
 	textBatchRefused = "Nothing of the batch was done, because another message in it was refused"
 	textBatchAsks    = "This call needs approval; send it by itself"

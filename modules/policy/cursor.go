@@ -13,7 +13,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// pagesOf are the methods that list what a filter finds in an answer.
+// pagesOf maps the lists that a filter finds in an answer to their methods.
 var pagesOf = map[listfilter.List]string{
 	listfilter.Tools: "tools/list", listfilter.Resources: "resources/list", listfilter.Templates: "resources/templates/list",
 	listfilter.Prompts: "prompts/list", listfilter.Tasks: "tasks/list",
@@ -21,8 +21,8 @@ var pagesOf = map[listfilter.List]string{
 
 var listMethods = slices.Collect(maps.Values(pagesOf))
 
-// sealCursors makes a filter seal the cursors of the lists that pass it, which tell the name of a page's last entry,
-// hidden or not (attack M11).
+// sealCursors makes a filter seal the cursors of the lists that pass it: a cursor tells the name of a page's last
+// entry, even a hidden one (attack M11).
 func (q *request) sealCursors(f *listfilter.Filter) {
 	sessions, who := q.call.Core.Sessions, q.call.Binding()
 	f.Cursor = func(list listfilter.List, cursor string) (string, error) {
@@ -30,7 +30,7 @@ func (q *request) sealCursors(f *listfilter.Filter) {
 	}
 }
 
-// page judges which page of a list is asked for: the first, or one whose cursor was given to this caller.
+// page judges the requested page of a list: the first, or one whose cursor was given to this caller.
 func (q *request) page(m *jsonrpc.Message) verdict {
 	if m.Params == nil {
 		return verdict{}
@@ -44,7 +44,7 @@ func (q *request) page(m *jsonrpc.Message) verdict {
 	case cursor.Kind() != strictjson.String:
 		return invalidCursor
 	case cursor.Str() == "":
-		return verdict{} // to most the first page; it is given out as it is, too, for it tells nothing
+		return verdict{} // most readers take it for the first page; it is also given out unchanged, because it tells nothing
 	}
 	_, err := q.call.Core.Sessions.OpenCursor(cursor.Str(), m.Method, q.call.Binding())
 	if errors.Is(err, storage.ErrUnavailable) {
@@ -63,7 +63,7 @@ var (
 	unreadCursor  = verdict{code: jsonrpc.CodeInternalError, text: "The cursor cannot be read at the moment", service: app.Unavailable}
 )
 
-// openCursors puts the upstream's own cursors in the place of those that page let pass. Nothing else of the body changes.
+// openCursors replaces the cursors that page accepted by the upstream's own. Nothing else of the body changes.
 func (q *request) openCursors() error {
 	document, err := strictjson.Parse(q.Body, strictjson.Limits{MaxBytes: len(q.Body) + 1})
 	if err != nil {

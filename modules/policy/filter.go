@@ -15,8 +15,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// decide lets the request go on, and says what its answer goes through. Only answers that may hold a list, or tell of a
-// new task, are looked at; all others pass as they come.
+// decide lets the request go on, and sets the filter for its answer. Only answers that may hold a list, or announce a
+// new task, are filtered; all others pass unchanged.
 func (q *request) decide(ctx context.Context) {
 	d := q.call.Decide()
 	d.GuideOnly = q.guideOnly
@@ -46,8 +46,8 @@ func (q *request) decide(ctx context.Context) {
 	}
 }
 
-// mayList reports whether the answer may hold a list: that of a list's method, and any answer on a stream that goes on
-// where another broke off, or that carries the answers of other requests.
+// mayList reports whether the answer may hold a list: the answer to a list's method, and any answer on a stream that
+// resumes another one, or that carries the answers of other requests.
 func (q *request) mayList(modern bool) bool {
 	if q.Request.Method == http.MethodGet || q.Request.Header.Get("Last-Event-Id") != "" {
 		return true
@@ -60,9 +60,9 @@ func (q *request) mayList(modern bool) bool {
 	return false
 }
 
-// mayMistake reports whether the answer may be that of another request of the session, which requests have before
-// 2026-07-28. Servers of the official TypeScript SDK know by a request's id alone where its answer goes: a client that uses
-// the id of a list that is under way for another request gets the list with that one's answer (attack M11).
+// mayMistake reports whether the answer may be that of another request of the session, which is possible before
+// 2026-07-28. Servers of the official TypeScript SDK find the receiver of an answer by the request's id alone. A client
+// that reuses the id of a running list request for another request gets the list as that request's answer (attack M11).
 func (q *request) mayMistake() bool {
 	for i := range q.Message.Messages {
 		if q.Message.Messages[i].Kind == jsonrpc.Request {
@@ -72,8 +72,8 @@ func (q *request) mayMistake() bool {
 	return false
 }
 
-// strayFilter is what such an answer goes through, and a subscription of 2026-07-28, for the news in it. It costs a search for the names of lists, and nothing is looked up
-// before one is found.
+// strayFilter returns the filter for such an answer, and for the notifications in a subscription of 2026-07-28. It
+// costs a search for the names of lists, and nothing is looked up before one is found.
 func (q *request) strayFilter(ctx context.Context) *listfilter.Filter {
 	own, f := *q, &listfilter.Filter{Stray: true}
 	f.View = func() (listfilter.Keep, error) {
@@ -83,15 +83,15 @@ func (q *request) strayFilter(ctx context.Context) *listfilter.Filter {
 	return f
 }
 
-// fill says who sees what.
+// fill sets the view of the caller in a filter.
 func (q *request) fill(ctx context.Context, f *listfilter.Filter) {
 	f.View, f.Private = q.viewNow(ctx), q.Modern()
 	q.sealCursors(f)
 	q.pinTools(ctx, f)
 }
 
-// mayCreate reports whether the answer may tell of a task: the call asks for one (2025-11-25), or its client takes one
-// (the extension of 2026-07-28). A client that hides the latter with escapes gets a task that it may not ask about.
+// mayCreate reports whether the answer may announce a task: the call asks for one (2025-11-25), or its client accepts
+// one (the extension of 2026-07-28). A client that hides the latter with escapes gets a task that it may not ask about.
 func (q *request) mayCreate() bool {
 	if q.Request.Method == http.MethodGet {
 		return true // the answer may be delivered there
@@ -105,8 +105,8 @@ func (q *request) mayCreate() bool {
 	return false
 }
 
-// viewNow gives what the caller may see by the policies of the moment, while ctx lives: on a GET stream, which lives long,
-// also as the agent that its client is by then.
+// viewNow returns a function for the caller's view by the present policies, while ctx lives. On a GET stream, which
+// lives long, it also uses the client's present agent.
 func (q *request) viewNow(ctx context.Context) func() (listfilter.Keep, error) {
 	now, asking := q.call.RulesNow(), q.asking
 	var askingNow func(context.Context) (*rules.Principal, error)
@@ -142,7 +142,7 @@ func (q *request) viewNow(ctx context.Context) func() (listfilter.Keep, error) {
 	}
 }
 
-// listenRight tells whether a subscription may go on: every resource that it names may still be read.
+// listenRight decides whether a subscription may go on: every resource that it names may still be read.
 func (q *request) listenRight(m *jsonrpc.Message) streams.Right {
 	uris, _ := subscribed(m)
 	return q.handler.right(q.call, func(ctx context.Context, set *rules.Set, asking *rules.Principal) bool {
@@ -155,7 +155,7 @@ func (q *request) listenRight(m *jsonrpc.Message) streams.Right {
 	})
 }
 
-// right is the right to a stream as the policies of the moment have it.
+// right returns the right to a stream by the present policies.
 func (h *Handler) right(call *app.Call, holds func(context.Context, *rules.Set, *rules.Principal) bool) streams.Right {
 	now, asking := call.RulesNow(), call.PrincipalNow()
 	return func(ctx context.Context) (bool, error) {

@@ -1,5 +1,5 @@
-// Package policy is the handler durward_policy: it judges every call before anything of it leaves, and what of an answer
-// its caller may see. durward_mcp and durward_sse carry nothing that it has not judged.
+// Package policy is the handler durward_policy: it judges every call before anything of it leaves, and removes the
+// parts of an answer that its caller may not see. durward_mcp and durward_sse carry only calls that it has judged.
 package policy
 
 import (
@@ -17,19 +17,19 @@ func init() {
 	caddy.RegisterModule(Handler{})
 }
 
-// Handler enforces access policies on `/mcp/{name}` and `/sse/{name}`. It needs durward_auth before it, and stands before
-// durward_credential.
+// Handler enforces access policies on `/mcp/{name}` and `/sse/{name}`. It needs durward_auth before it, and stands
+// before durward_credential.
 //
-// What no active policy of the server grants is denied. A tool, prompt or resource that no arguments could make callable
-// is answered like one that does not exist, and is in no list; a call that is refused for its arguments is answered with
-// a tool error that a model can read. Policies judge the body of a message, never its headers. Methods of MCP that no
-// revision knows are refused.
+// A call that no active policy of the server grants is denied. A tool, prompt or resource that no arguments could make
+// callable is answered like one that does not exist, and is in no list; a call that is refused for its arguments is
+// answered with a tool error that a model can read. Policies judge the body of a message, never its headers. Unknown
+// methods of MCP are refused.
 //
-// A change of policies is in force for the next call before the API has answered it. What is open then is judged again:
+// A change of policies is in force for the next call before the API has answered it. Open streams are judged again:
 // streams of /sse, and subscriptions of MCP 2026-07-28 (`subscriptions/listen`), end within a second, with reason
-// `policy`, when they would not be opened any more. A call that runs goes on to its answer, for what the server does by
-// then is done, and its caller should know of it. So do GET streams, which need no action: lists that come on them are
-// filtered by the policies of the moment.
+// `policy`, when they would not be opened any more. A running call goes on to its answer: the server has acted by then,
+// and the caller should know of it. GET streams go on too, because they need no action: lists on them are filtered by
+// the present policies.
 type Handler struct {
 	// Judge nothing: every caller with a connection may do everything. Lists are not filtered. Default: false.
 	Off bool `json:"off,omitempty"`
@@ -51,10 +51,10 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return err
 }
 
-// textNoServer is what a request gets when the configuration has our handlers in the wrong order.
+// textNoServer is the answer to a request when the configuration has the gateway's handlers in the wrong order.
 const textNoServer = "This call's server was not looked up; durward_auth must come before durward_policy in the configuration"
 
-// ServeHTTP judges requests to servers and passes on what may go on, and everything else.
+// ServeHTTP judges requests to servers, and passes on allowed ones and all other requests.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	prefix, _, ok := app.ProxiedName(r.URL.Path)
 	if !ok {
@@ -77,7 +77,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	return h.serveMCP(w, r, call, next)
 }
 
-// unreadable answers when the policies that decide cannot be used: nothing is allowed then.
+// unreadable answers when the deciding policies cannot be used: nothing is allowed then.
 func (h *Handler) unreadable(w http.ResponseWriter, call *app.Call, err error) {
 	call.Core.LogFailure(h.logger, "reading the policies of a server", err, zap.String("server", call.Server.Slug))
 	app.WriteError(w, app.Unavailable, "The policies of this server cannot be read at the moment")

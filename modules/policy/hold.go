@@ -19,7 +19,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// held is a tools/call that waits for its user's word. Nothing of it has left, and no credential was asked for.
+// held is a tools/call that waits for its user's decision. Nothing of it has left, and no credential was asked for.
 type held struct {
 	*request
 	message *jsonrpc.Message
@@ -28,16 +28,16 @@ type held struct {
 	next    caddyhttp.Handler
 	// decision is the one that asks. It is made anew after a wait.
 	decision rules.Decision
-	// elsewhere lets the call be taken back at another node; nil: it cannot be.
+	// elsewhere lets the call be cancelled at another node; nil: it cannot be.
 	elsewhere *approval.Hold
 	logger    *zap.Logger
 }
 
-// hold holds a call until it may go on, or tells its client what is to be done. Clients that can be asked are: by
+// hold holds a call until it may go on, or tells its client how to go on. Clients that can be asked are asked: by
 // elicitation/create on the open stream up to 2025-11-25, by input_required from 2026-07-28 on. Others are sent to the
 // gateway's page, and make the same call again.
 func (q *request) hold(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, decision rules.Decision) error {
-	own := *q // what is held outlives the judging, which costs no memory otherwise
+	own := *q // the held call outlives the judging, which needs no memory otherwise
 	h := &held{
 		request: &own, message: q.Single(), w: w, r: r, next: next, decision: decision,
 		logger: q.handler.logger.With(zap.String("server", q.call.Server.Slug)),
@@ -48,10 +48,11 @@ func (q *request) hold(w http.ResponseWriter, r *http.Request, next caddyhttp.Ha
 	return h.begin(h.ask)
 }
 
-// attempts bounds how often a call is asked for anew because another one like it was quicker to use up their approval.
+// attempts is the number of times that approval for a call is requested again because an equal call used up their
+// common approval first.
 const attempts = 20
 
-// begin makes the call when it has an approval already, and hands over to ask otherwise.
+// begin makes the call when it has an approval already, and calls ask otherwise.
 func (h *held) begin(ask func(*storage.Approval) error) error {
 	for range attempts {
 		wanted, err := h.wanted(h.r.Context())
@@ -67,7 +68,7 @@ func (h *held) begin(ask func(*storage.Approval) error) error {
 			return h.fail(err)
 		case a.Status != storage.ApprovalApproved:
 			h.call.AuditHeld(a.ID)
-			app.AttendClient(h.r.Context()) // an approval is not to be used up for a client that has gone
+			app.AttendClient(h.r.Context()) // an approval must not be used up for a client that has left
 			return ask(&a)
 		}
 		used, err := h.call.Core.Approvals.Take(h.r.Context(), wanted, a.ID)
@@ -82,7 +83,7 @@ func (h *held) begin(ask func(*storage.Approval) error) error {
 	return nil
 }
 
-// wanted is the call with everything that an approval is bound to, as it is now.
+// wanted returns the present call with all facts that an approval is bound to.
 func (h *held) wanted(ctx context.Context) (*approval.Call, error) {
 	canonical, err := approval.CanonicalArguments(h.message.Arguments)
 	if err != nil {
@@ -112,9 +113,10 @@ func (h *held) wanted(ctx context.Context) (*approval.Call, error) {
 	return c, nil
 }
 
-// account is the connection that the call would go with: another one once its user has connected anew, the same after a
-// refresh; "" for none. No credential is opened for it. The server is looked at again, because it is the one that the call
-// goes to; one that is gone, or whose caller may not call any more, is refused where its credential is asked for.
+// account returns the connection that the call would use; "" for none. It is another one once its user has connected
+// anew, and the same after a refresh. No credential is opened for it. The server is read again, because the call goes
+// to its present state. When it is gone, or the caller may not call it any more, the call is refused at the point that
+// asks for its credential.
 func (h *held) account(ctx context.Context) (string, error) {
 	ended := (*streams.Ended)(nil)
 	if err := h.call.RenewServer(ctx); err != nil && !errors.Is(err, storage.ErrNotFound) && !errors.As(err, &ended) {
@@ -132,14 +134,14 @@ func (h *held) account(ctx context.Context) (string, error) {
 	return c.ID + " " + c.CreatedAt.Format(time.RFC3339Nano), nil
 }
 
-// definition is the hash of the tool as the upstream last described it: a tool that has become another one needs another
+// definition returns the hash of the upstream's last description of the tool: a tool that has changed needs another
 // approval (attack M13).
 func (h *held) definition(ctx context.Context) (string, error) {
 	return h.call.ToolPins().Definition(ctx, h.message.Name)
 }
 
-// renew judges the call again after a wait: what was asked for by policies of before is not for those of now. It returns
-// "" when the call may still be made or asked for, else what its model is told.
+// renew judges the call again after a wait: the policies may have changed since. It returns "" when the call may still
+// be made or asked for, otherwise the message for its model.
 func (h *held) renew(ctx context.Context) (refusal string) {
 	set, err := h.call.RulesNow()(ctx)
 	if err != nil {
@@ -153,7 +155,7 @@ func (h *held) renew(ctx context.Context) (refusal string) {
 	}
 	asked := rules.Call{Principal: asking, Kind: rules.ToolsCall, Name: h.message.Name, Arguments: arguments(h.message), Checked: true}
 	h.decision = set.Decide(ctx, asked)
-	h.call.Judged = h.call.Judged[:0] // what counts is what the call is made by
+	h.call.Judged = h.call.Judged[:0] // only the verdicts with which the call is made count
 	if v := h.withheld(ctx, h.message); v.refused() {
 		return textDeniedNow
 	}
@@ -174,7 +176,7 @@ func (h *held) released(ctx context.Context, used *storage.Approval) *app.Decisi
 	return d
 }
 
-// fail answers when what was asked or decided cannot be known.
+// fail answers when the request for approval or the decision cannot be read.
 func (h *held) fail(err error) error {
 	h.unknowable(h.w, h.r, err)
 	return nil
@@ -182,14 +184,14 @@ func (h *held) fail(err error) error {
 
 func (q *request) unknowable(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
-		return // nobody waits any more
+		return // no client waits any more
 	}
 	q.handler.count(q.call, "unavailable")
 	q.call.Core.LogFailure(q.handler.logger, "holding a call for approval", err, zap.String("server", q.call.Server.Slug))
 	app.WriteError(w, app.Unavailable, "The gateway cannot ask for this call's approval at the moment")
 }
 
-// Revisions by what clients can be asked with.
+// These are revisions, by their ways to ask clients.
 const (
 	formVersion = "2025-06-18" // elicitation in form mode, from here on
 	urlVersion  = "2025-11-25" // the only one with -32042
@@ -205,7 +207,7 @@ func (h *held) ask(a *storage.Approval) error {
 	return nil
 }
 
-// pageAnswer is the answer to a call of the revisions before 2026-07-28 whose user decides on the page.
+// pageAnswer returns the answer to a call of the revisions before 2026-07-28 whose user decides on the page.
 func (h *held) pageAnswer(a *storage.Approval) []byte {
 	if h.Session.ElicitURL && h.Version() == urlVersion && h.call.Core.ApprovalPage {
 		address := h.call.Core.ApprovalURL(a.ID)
@@ -226,7 +228,7 @@ func (h *held) takesEvents() bool {
 	return h.Endpoint == nil && strings.Contains(strings.ToLower(strings.Join(h.r.Header.Values("Accept"), ",")), "text/event-stream")
 }
 
-// sendToPage tells a client that cannot be asked where its user decides.
+// sendToPage gives a client that cannot be asked the address at which its user decides.
 func (h *held) sendToPage(a *storage.Approval) {
 	h.handler.count(h.call, "held")
 	h.write(textPage(h.call.Core, a.ID))
@@ -243,12 +245,12 @@ func (q *request) denied() {
 	q.call.AuditOutcome("denied", 0)
 }
 
-// write answers in words that a model reads.
+// write answers with a text that a model reads.
 func (h *held) write(text string) {
 	h.Reply(h.w, http.StatusOK, jsonrpc.ToolError(h.message.ID, text, h.Modern()))
 }
 
-// asker is whose questions and answers these are.
+// asker returns the party to which these questions and answers belong.
 func (q *request) asker() approval.Asker {
 	return approval.Asker{
 		Organization: q.call.Caller.OrganizationID, User: q.call.Caller.UserID, Client: q.call.Caller.Agent, Server: q.call.Server.ID,

@@ -13,9 +13,9 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// answered takes a client's response to a question of ours out of the traffic: the upstream never asked. It is good from
-// the session that was asked only, and once (attack M18). It may come over any connection, to any process with this store
-// and key.
+// answered removes a client's response to a question of the gateway from the traffic: the upstream never asked. It is
+// valid only from the session that was asked, and once (attack M18). It may come over any connection, to any process
+// with this store and key.
 func (q *request) answered(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) {
 	var id string
 	asked, err := "", json.Unmarshal(m.ID, &id)
@@ -28,7 +28,7 @@ func (q *request) answered(w http.ResponseWriter, r *http.Request, m *jsonrpc.Me
 		err = approval.ErrState
 	}
 	switch {
-	case err == nil, errors.Is(err, storage.ErrConflict): // too late, or decided on the page already: nothing to tell the client
+	case err == nil, errors.Is(err, storage.ErrConflict): // too late, or decided on the page already: there is nothing to report to the client
 		q.handler.count(q.call, "ok")
 		w.WriteHeader(http.StatusAccepted)
 	case errors.Is(err, approval.ErrState), errors.Is(err, storage.ErrNotFound), errors.Is(err, approval.ErrChannel):
@@ -41,8 +41,8 @@ func (q *request) answered(w http.ResponseWriter, r *http.Request, m *jsonrpc.Me
 	}
 }
 
-// record keeps a client's answer to the question about an approval. Clients declare elicitation and answer with an error all
-// the same, such as method not found: nobody was asked then, and the page is left.
+// record keeps a client's answer to the question about an approval. Some clients declare elicitation but answer with an
+// error, such as method not found. Then no user was asked, and only the page remains.
 func (q *request) record(ctx context.Context, id string, answer approval.Answer) error {
 	organization, user := q.call.Caller.OrganizationID, q.call.Caller.UserID
 	switch {
@@ -50,16 +50,16 @@ func (q *request) record(ctx context.Context, id string, answer approval.Answer)
 		_, err := q.call.Core.Approvals.Divert(ctx, organization, user, id)
 		return err
 	case answer == approval.Yes && approval.ChannelFor(q.call.Agent, false) != storage.ChannelInBand:
-		return approval.ErrChannel // it was asked, and may not be any more
+		return approval.ErrChannel // it was asked, and may not be asked any more
 	}
 	_, err := q.call.Core.Approvals.DecideInBand(ctx, organization, user, id, answer == approval.Yes)
 	return err
 }
 
-// heldCalls are the calls of this process whose streams are open, so that clients can take them back.
+// heldCalls holds the calls of this process whose streams are open, so that clients can cancel them.
 var heldCalls cancellable
 
-// heldKey is a call of a session.
+// heldKey names a call of a session.
 type heldKey struct {
 	approval.Asker
 	id string // jsonrpc.IDValue
@@ -73,7 +73,7 @@ type cancellable struct {
 
 var errTakenBack = errors.New("the client has taken the call back")
 
-// hold returns a context that ends when the client takes the call back.
+// hold returns a context that ends when the client cancels the call.
 func (c *cancellable) hold(ctx context.Context, key heldKey) (_ context.Context, forget func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	c.mu.Lock()
@@ -95,7 +95,7 @@ func (c *cancellable) hold(ctx context.Context, key heldKey) (_ context.Context,
 	}
 }
 
-// cancel reports whether the call is held here.
+// cancel ends the hold of a call, and reports whether the call is held here.
 func (c *cancellable) cancel(key heldKey) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,9 +105,9 @@ func (c *cancellable) cancel(key heldKey) bool {
 	return len(c.open[key]) > 0
 }
 
-// takenBack ends the holds of calls that their client takes back (notifications/cancelled), at whatever node: a yes that comes later
-// must not make them. The notification goes on to the upstream, which knows nothing of a call that was held. It does so, too, when the
-// store is away: it may be about a call that runs.
+// takenBack ends the holds of calls that their client cancels (notifications/cancelled), at any node: a later approval
+// must not make them. The notification also goes on to the upstream, which does not know a held call. It goes on even
+// when the store cannot be reached: it may be about a running call.
 func (q *request) takenBack(ctx context.Context) {
 	if q.Session.Upstream == "" {
 		return

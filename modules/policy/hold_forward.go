@@ -10,7 +10,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// forwardInto lets the call go on and puts its answer into the open stream: an event stream as it comes, everything else
+// forwardInto lets the call go on and puts its answer into the open stream: an event stream unchanged, any other answer
 // as one event.
 func (h *held) forwardInto(client *heldStream, used *storage.Approval) error {
 	h.released(h.r.Context(), used)
@@ -21,10 +21,10 @@ func (h *held) forwardInto(client *heldStream, used *storage.Approval) error {
 	return into.finish()
 }
 
-// intoStream is the answer to a held call, whose stream is open already.
+// intoStream writes the answer to a held call, whose stream is open already.
 type intoStream struct {
 	client *heldStream
-	header http.Header // goes nowhere: the stream's own was sent
+	header http.Header // is not sent: the stream's own header was sent
 	id     []byte      // of the call, as it was written
 	status int
 	events bool
@@ -52,7 +52,7 @@ func (i *intoStream) Write(p []byte) (int, error) {
 	return i.whole.Write(p)
 }
 
-// FlushError is what http.ResponseController calls.
+// FlushError implements the method that http.ResponseController calls.
 func (i *intoStream) FlushError() error {
 	if i.events {
 		return i.client.rc.Flush()
@@ -63,8 +63,8 @@ func (i *intoStream) FlushError() error {
 // Unwrap lets http.ResponseController reach the connection's deadlines.
 func (i *intoStream) Unwrap() http.ResponseWriter { return i.client.w }
 
-// finish writes an answer that was no stream. What is not the answer to the call becomes an error that is: a refusal of a
-// later handler, or of the upstream.
+// finish writes an answer that was no stream. A text that is not a response to the call, such as a refusal of a later
+// handler or of the upstream, becomes an error response to it.
 func (i *intoStream) finish() error {
 	if i.events {
 		return nil
@@ -73,7 +73,7 @@ func (i *intoStream) finish() error {
 	if !i.answers(answer) {
 		answer = jsonrpc.ErrorResponse(i.id, jsonrpc.CodeInternalError, "The call was approved, and refused afterwards: "+http.StatusText(i.status), detail(answer))
 	}
-	_ = i.client.message(answer) // a client that has gone needs none
+	_ = i.client.message(answer) // a client that has left needs none
 	return nil
 }
 
@@ -83,7 +83,7 @@ func (i *intoStream) answers(text []byte) bool {
 	return err == nil && !m.Batch && m.Messages[0].Kind == jsonrpc.Response && jsonrpc.SameID(m.Messages[0].ID, i.id)
 }
 
-// detail is a service error for an error's data; nil when the text is none.
+// detail returns a service error for an error's data; nil when the text is none.
 func detail(text []byte) any {
 	v, err := strictjson.Parse(text, strictjson.Limits{})
 	if name, _ := v.Get("error"); err != nil || name.Kind() != strictjson.String {

@@ -18,12 +18,12 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// pageWait is how long a client that says that its user was sent to the page is made to wait for the word, before it is
-// told to ask again.
+// pageWait is the time for which a client whose user was sent to the page waits for the decision, before it is told to
+// ask again.
 const pageWait = 30 * time.Second
 
 // serveModern holds a call of revision 2026-07-28: the client asks its user, or sends them to the page, and repeats the
-// call with the answer and the state that it was given (multi round-trip requests).
+// call with the answer and the state that it got (multi round-trip requests).
 func (h *held) serveModern() error {
 	retry, err := approval.ReadRetry(h.message.Params)
 	if err != nil {
@@ -56,8 +56,8 @@ func (h *held) serveModern() error {
 	return h.answered(state, retry)
 }
 
-// refuseAnswers answers a round that brings answers to what nobody asked: the upstream would read them, and the user would
-// not have seen them.
+// refuseAnswers refuses a round with answers to questions that nobody asked: the upstream would read them, although the
+// user has not seen them.
 func (h *held) refuseAnswers() {
 	h.handler.count(h.call, "refused")
 	h.WriteRPC(h.w, http.StatusOK, jsonrpc.CodeInvalidParams, textAnswers, app.BadRequest)
@@ -96,7 +96,7 @@ func (h *held) askModern(a *storage.Approval) error {
 	return nil
 }
 
-// answered is the round after a question of ours.
+// answered handles the round after a question of the gateway.
 func (h *held) answered(state approval.State, retry approval.Retry) error {
 	switch {
 	case retry.Answer == approval.No:
@@ -121,7 +121,7 @@ func (h *held) answered(state approval.State, retry approval.Retry) error {
 	case err != nil:
 		return h.fail(err)
 	case !bytes.Equal(a.Binding, wanted.Binding()):
-		// Another call than was asked about, or the same one under another policy: the answer is not about it.
+		// The call differs from the one in the question, or its policy does: the answer is not about it.
 		if err := h.unwrap(state); err != nil {
 			h.refuseState(h.w)
 			return nil
@@ -147,7 +147,7 @@ func (h *held) answered(state approval.State, retry approval.Retry) error {
 	case storage.ApprovalPending:
 		return h.askModern(&a)
 	case storage.ApprovalApproved:
-		// Policies may have changed while the user was at the page.
+		// Policies may have changed while the user was on the page.
 		if refusal := h.renew(h.r.Context()); refusal != "" {
 			h.refuse(refusal)
 			return nil
@@ -161,8 +161,8 @@ func (h *held) answered(state approval.State, retry approval.Retry) error {
 	return nil
 }
 
-// deny records that the client's user said no, wherever they were asked, unless there is a word by now: the call ends with
-// the no all the same.
+// deny records that the client's user refused, wherever they were asked, unless there is a decision already. The call
+// ends with the refusal in any case.
 func (q *request) deny(ctx context.Context, id string) error {
 	_, err := q.call.Core.Approvals.DecideInBand(ctx, q.call.Caller.OrganizationID, q.call.Caller.UserID, id, false)
 	if errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrNotFound) {
@@ -171,14 +171,14 @@ func (q *request) deny(ctx context.Context, id string) error {
 	return err
 }
 
-// accept records the yes that the client brought, unless there is a word by now.
+// accept records the approval that the client brought, unless there is a decision already.
 func (h *held) accept(a storage.Approval) (storage.Approval, error) {
 	decided, err := h.call.Core.Approvals.DecideInBand(h.r.Context(), a.OrganizationID, a.UserID, a.ID, true)
 	switch {
 	case errors.Is(err, storage.ErrConflict):
 		return h.call.Core.Approvals.Approval(h.r.Context(), a.OrganizationID, a.ID)
 	case errors.Is(err, approval.ErrChannel):
-		return a, nil // in band is not allowed any more: another question
+		return a, nil // answers in band are not allowed any more: this needs another question
 	}
 	return decided, err
 }
@@ -196,8 +196,8 @@ func (h *held) waitForPage(a storage.Approval) (storage.Approval, error) {
 	return decided, err
 }
 
-// useUp takes the approval and lets the call go on, without what is ours in it: exactly one of those that bring the same
-// state gets so far.
+// useUp takes the approval and lets the call go on, without the gateway's members: of the calls that bring the same
+// state exactly one gets this far.
 func (h *held) useUp(wanted *approval.Call, state approval.State) error {
 	if err := h.unwrap(state); err != nil {
 		h.refuseState(h.w)
@@ -223,7 +223,7 @@ func (h *held) goOn(wanted *approval.Call, used *storage.Approval) error {
 		decision.EditAnswer = func(answer *forward.Response) error {
 			return h.editAnswer(answer, func(message []byte) []byte {
 				if carried {
-					return nil // a call has one answer, and each round is kept
+					return nil // a call has one answer, and each round was recorded
 				}
 				message = h.carry(ctx, message, wanted, used)
 				carried = message != nil
@@ -234,7 +234,7 @@ func (h *held) goOn(wanted *approval.Call, used *storage.Approval) error {
 	return h.next.ServeHTTP(h.w, h.r)
 }
 
-// unwrap puts what the upstream is to see in the place of what the client sent.
+// unwrap replaces the client's members by those that the upstream is to see.
 func (q *request) unwrap(state approval.State) error {
 	body, err := approval.Unwrap(q.Body, state)
 	if err != nil {
@@ -243,16 +243,16 @@ func (q *request) unwrap(state approval.State) error {
 	return q.ReplaceBody(body)
 }
 
-// allowed reports whether a call goes on that needs no approval. It may have needed one in the round before, and its policy
-// changed since: our state goes out of it then. What its user said no to is not made all the same, and a state that is not
-// this call's is refused.
+// allowed reports whether a call that needs no approval goes on. It may have needed one in the round before, if its
+// policy has changed since: then the gateway's state is removed from it. A call that its user refused is not made in
+// any case, and a state of another call is refused.
 func (q *request) allowed(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) bool {
 	if m.Method != "tools/call" || !q.Modern() {
 		return true
 	}
 	retry, err := approval.ReadRetry(m.Params)
 	if err != nil || !q.call.Core.Asks.IsState(retry.State) {
-		return true // the upstream's own, which passes as it is
+		return true // the upstream's own, which passes unchanged
 	}
 	state, err := q.call.Core.Asks.Open(retry.State, q.asker())
 	if errors.Is(err, storage.ErrUnavailable) {
@@ -279,23 +279,23 @@ func (q *request) allowed(w http.ResponseWriter, r *http.Request, m *jsonrpc.Mes
 	return true
 }
 
-// saidNo reports whether the user said no to a call, here or on the page.
+// saidNo reports whether the user refused a call, here or on the page.
 func (q *request) saidNo(ctx context.Context, state approval.State, answer approval.Answer) (bool, error) {
 	if state.Mode == approval.ModeProof {
-		return false, nil // they said yes, and what the client answers is the upstream's to read
+		return false, nil // they approved, and the client's answer is for the upstream
 	}
 	if answer == approval.No {
 		return true, q.deny(ctx, state.ApprovalID)
 	}
 	a, err := q.call.Core.Approvals.Approval(ctx, q.call.Caller.OrganizationID, state.ApprovalID)
 	if errors.Is(err, storage.ErrNotFound) {
-		return false, nil // the policy that asked is gone, and with it what was asked
+		return false, nil // the policy that asked is gone, and so is its question
 	}
 	return a.Status == storage.ApprovalDenied, err
 }
 
-// carry puts the right to one more round into an answer that asks for input of the upstream's own, so that the user is
-// asked once for the call. nil when it is no such answer.
+// carry puts the right to one more round into an answer in which the upstream asks for input, so that the user is asked
+// only once for the call. It returns nil when the answer asks for no input.
 func (h *held) carry(ctx context.Context, message []byte, wanted *approval.Call, used *storage.Approval) []byte {
 	upstream, has, asks := approval.Asks(message, h.message.ID)
 	if !asks {

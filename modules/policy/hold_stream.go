@@ -16,7 +16,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// writeTime is how long a client may take to take what is written to it.
+// writeTime is the longest time for a client to receive a piece that is written to it.
 const writeTime = 30 * time.Second
 
 // stream asks the client's user on the call's own event stream (elicitation/create, from 2025-06-18), and lets the answer
@@ -44,7 +44,7 @@ func (h *held) stream(a *storage.Approval) error {
 	client := newHeldStream(h.w)
 	for range attempts {
 		if err := h.askOn(client, a); err != nil {
-			h.handler.count(h.call, "client_gone") // what was asked stays
+			h.handler.count(h.call, "client_gone") // the request for approval stays
 			return nil
 		}
 		decided, ok := h.await(ctx, client, a)
@@ -71,7 +71,7 @@ func (h *held) stream(a *storage.Approval) error {
 		switch {
 		case ctx.Err() != nil:
 			h.handler.count(h.call, "client_gone")
-			return nil // taken back, or over, at the last moment: an approval that was used for it stays used
+			return nil // cancelled, or over, at the last moment: an approval that was used for it stays used
 		case refusalOf(err) != "":
 			h.refuseOn(client, refusalOf(err))
 			return nil
@@ -86,13 +86,13 @@ func (h *held) stream(a *storage.Approval) error {
 			return nil
 		}
 		h.call.AuditHeld(next.ID)
-		a = next // another call like it used that approval, or the policy is another one by now
+		a = next // an equal call used that approval, or the policy has changed
 	}
 	return nil
 }
 
-// holdEverywhere lets the client take the call back at other nodes, too. Without a session of the upstream's nothing tells whose the
-// request's id is, and there is nothing to take it back in.
+// holdEverywhere lets the client cancel the call at other nodes, too. Without a session of the upstream the owner of
+// the request's id is not known, and there is no session in which to cancel it.
 func (h *held) holdEverywhere(ctx context.Context) (end func(), err error) {
 	if h.Session.Upstream == "" {
 		return func() {}, nil
@@ -108,14 +108,14 @@ func (h *held) holdEverywhere(ctx context.Context) (end func(), err error) {
 	}, nil
 }
 
-// stillHeld reports whether the client waits for the call: it may have taken it back at another node. Where that cannot be known, the
-// call is refused.
+// stillHeld reports whether the client waits for the call: it may have cancelled it at another node. When that cannot
+// be read, the call is refused.
 func (h *held) stillHeld(ctx context.Context, client *heldStream) bool {
 	if h.elsewhere == nil {
 		return true
 	}
 	switch stands, err := h.elsewhere.Stands(ctx); {
-	case stands, ctx.Err() != nil: // whoever waits on ctx says why it ended
+	case stands, ctx.Err() != nil: // the code that waits on ctx reports why it ended
 		return true
 	case err != nil:
 		h.call.Core.LogFailure(h.logger, "finding out whether a call was taken back", err)
@@ -126,8 +126,8 @@ func (h *held) stillHeld(ctx context.Context, client *heldStream) bool {
 	return false
 }
 
-// takeOrAsk consumes the approval, or returns a new one to ask for when it no longer fits. A call that needs none any more
-// gets neither.
+// takeOrAsk consumes the approval, or returns a new one to ask for when it no longer fits. For a call that needs no
+// approval any more it returns neither.
 func (h *held) takeOrAsk(ctx context.Context, id string) (next, used *storage.Approval, err error) {
 	if h.decision.Effect == rules.Allow {
 		return nil, nil, nil
@@ -163,7 +163,7 @@ func (h *held) askOn(client *heldStream, a *storage.Approval) error {
 	return client.message(request)
 }
 
-// await waits for the word, and shows the client meanwhile that the call is alive. It reports false when nobody waits any
+// await waits for the decision, and sends the client signs of life meanwhile. It reports false when no client waits any
 // more.
 func (h *held) await(ctx context.Context, client *heldStream, a *storage.Approval) (storage.Approval, bool) {
 	waiting, stop := context.WithCancel(ctx)
@@ -206,15 +206,15 @@ func (h *held) await(ctx context.Context, client *heldStream, a *storage.Approva
 
 const textEnded = "Denied: the right to make this call ended while it waited (%s). Nothing was executed."
 
-// signOfLife is a comment, and for a client that asked for progress a notification: some put off their own time-out for
-// it.
+// signOfLife writes a comment, and for a client that asked for progress a notification: some clients extend their
+// timeout for it.
 func (h *held) signOfLife(client *heldStream) error {
 	token := progressToken(h.message.Meta)
 	if token == nil {
 		return client.comment()
 	}
 	client.beats++
-	// Less than any progress of the upstream's own: it must increase from one notification to the next.
+	// The value is less than any progress of the upstream's own: it must increase from one notification to the next.
 	note, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "method": "notifications/progress", "params": map[string]any{
 		"progressToken": json.RawMessage(token), "progress": float64(client.beats) * 1e-6, "message": textNeeded,
 	}})
@@ -224,7 +224,7 @@ func (h *held) signOfLife(client *heldStream) error {
 	return client.message(note)
 }
 
-// progressToken is what the client wants its progress notifications to be called; nil when it wants none.
+// progressToken returns the client's token for progress notifications; nil when it wants none.
 func progressToken(meta []byte) []byte {
 	if meta == nil {
 		return nil
@@ -259,7 +259,7 @@ func (s *heldStream) message(text []byte) error {
 	return s.bounded(func() error { return s.out.Event("message", text) })
 }
 
-// refuseOn answers on the stream that the call was not made. A client that has gone does not mind.
+// refuseOn answers on the stream that the call was not made. A write to a client that has left does no harm.
 func (h *held) refuseOn(s *heldStream, text string) {
 	h.denied()
 	_ = s.message(jsonrpc.ToolError(h.message.ID, text, false))
@@ -267,7 +267,7 @@ func (h *held) refuseOn(s *heldStream, text string) {
 
 func (s *heldStream) comment() error { return s.bounded(s.out.Heartbeat) }
 
-// bounded gives a write its time. Writers without deadlines, such as those of tests, do without.
+// bounded sets a deadline for a write. Writers without deadlines, such as those of tests, get none.
 func (s *heldStream) bounded(write func() error) error {
 	_ = s.rc.SetWriteDeadline(time.Now().Add(writeTime))
 	defer func() { _ = s.rc.SetWriteDeadline(time.Time{}) }()

@@ -13,7 +13,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// What models and users read about held calls. None of it says that anything was executed when nothing was.
+// These are the texts for models and users about held calls. None of them says that a call was executed when none was.
 const (
 	textNeeded    = "This call needs its user's approval"
 	textTooMany   = "Denied: too many calls of this client wait for approval already. Nothing was executed; decide on those first."
@@ -28,7 +28,8 @@ const (
 	textState     = "The requestState is not one of this call; make the call anew"
 )
 
-// textPage tells a client that cannot ask its user where the user decides. It names no page that is not there.
+// textPage returns the text for a client that cannot ask its user, with the address at which the user decides. It names
+// no page that does not exist.
 func textPage(core *app.Core, id string) string {
 	if !core.ApprovalPage && len(core.ApprovalClients) == 0 {
 		return "This call needs its user's approval, and nothing was executed. The user can give it neither in this client nor elsewhere: " +
@@ -42,7 +43,7 @@ func textPage(core *app.Core, id string) string {
 		"Once they have approved, make exactly the same call again.", where, approval.DecideFor.Minutes())
 }
 
-// refusalOf is what a call is told that cannot be asked about; "" for other errors.
+// refusalOf returns the text for a call whose user cannot be asked; "" for other errors.
 func refusalOf(err error) string {
 	switch {
 	case errors.Is(err, storage.ErrTooManyPending):
@@ -55,7 +56,7 @@ func refusalOf(err error) string {
 	return ""
 }
 
-// textOf is what a call is told whose approval can be neither waited for nor used.
+// textOf returns the text for a call whose approval can be neither waited for nor used.
 func textOf(status storage.ApprovalStatus) string {
 	switch status {
 	case storage.ApprovalDenied:
@@ -66,13 +67,14 @@ func textOf(status storage.ApprovalStatus) string {
 	return textSpent
 }
 
-// Lengths of what is shown in a question, in bytes.
+// These are the lengths of the parts of a question, in bytes.
 const (
 	shownName      = 200
 	shownArguments = 2_000
 )
 
-// question is what the user is asked: who wants to do what. Nothing in it can hide or pose as something else (attack M17).
+// question returns the question to the user: the caller, and the action that it wants. No part of it can be hidden or
+// look like another part (attack M17).
 func (h *held) question(a *storage.Approval) string {
 	client, _ := visible.Beginning(a.Client, shownName)
 	server, _ := visible.Beginning(h.call.Server.Name, shownName)
@@ -101,8 +103,8 @@ func (h *held) question(a *storage.Approval) string {
 	return text
 }
 
-// laidOut is what the page shows of arguments, as plain text: one member a line, and no long string pushes what follows it
-// out of sight (attack M17).
+// laidOut returns the arguments for the page, as plain text: one member a line, and no long string pushes the following
+// ones out of sight (attack M17).
 func laidOut(canonical []byte) (text string, whole bool) {
 	pieces, whole := webpage.JSON(canonical, shownArguments)
 	var out strings.Builder
@@ -115,18 +117,18 @@ func laidOut(canonical []byte) (text string, whole bool) {
 	return out.String(), whole
 }
 
-// form is the request that asks the client's user: a dialog with nothing but yes and no.
+// form returns the request that asks the client's user: a dialog with only yes and no.
 func (h *held) form(a *storage.Approval) map[string]any {
 	return map[string]any{
 		"mode": "form", "message": h.question(a), "requestedSchema": map[string]any{"type": "object", "properties": map[string]any{}},
 	}
 }
 
-// response is a result of the gateway's own.
+// response returns a result of the gateway's own.
 func response(id []byte, result map[string]any) []byte {
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": json.RawMessage(id), "result": result})
 	if err != nil {
-		return nil // not reached: what is in it can be encoded
+		return nil // not reached: its values can be encoded
 	}
 	return body
 }

@@ -21,9 +21,9 @@ type request struct {
 	call    *app.Call
 	set     *rules.Set
 	asking  *rules.Principal
-	view    *rules.View // of asking, once it was needed
-	paged   bool        // a cursor of ours was sent
-	// guideOnly: the call goes no further than to the gateway, see app.Decision.
+	view    *rules.View // of the request for approval, made when needed
+	paged   bool        // the request has a cursor of the gateway
+	// guideOnly reports that the call goes no further than to the gateway, see app.Decision.
 	guideOnly bool
 }
 
@@ -53,7 +53,7 @@ func (h *Handler) serveMCP(w http.ResponseWriter, r *http.Request, call *app.Cal
 		v := q.judge(r.Context(), m)
 		switch {
 		case v.ask && q.unconnected(r.Context()):
-			q.guideOnly = true // nobody is asked about a call that cannot be made
+			q.guideOnly = true // no user is asked about a call that cannot be made
 		case v.ask:
 			return q.hold(w, r, next, v.decision) //nolint:contextcheck // what is held goes with its request
 		case v.refused():
@@ -75,19 +75,20 @@ func (h *Handler) serveMCP(w http.ResponseWriter, r *http.Request, call *app.Cal
 	return next.ServeHTTP(w, r)
 }
 
-// count counts a call that goes no further than here.
+// count counts a call that goes no further than this handler.
 func (h *Handler) count(call *app.Call, outcome string) {
 	call.Core.Metrics.Calls.WithLabelValues("mcp", outcome).Inc()
 }
 
-// judge decides on one message.
+// judge returns the verdict on one message.
 func (q *request) judge(ctx context.Context, m *jsonrpc.Message) verdict {
 	if m.Kind == jsonrpc.Response {
-		return verdict{} // to what the server asked; whether it asked is the server's to know
+		return verdict{} // it answers the server; only the server knows whether it asked
 	}
 	class := mcpmethod.Of(m.Method, q.Modern())
 	if (class == mcpmethod.Notification) != (m.Kind == jsonrpc.Notification) {
-		// A request without an id would run where nobody waits for its answer; with one, a notification is no method.
+		// A request without an id would run although no client waits for its answer; with an id, a notification is no known
+		// method.
 		return unknownMethod()
 	}
 	switch class {
@@ -116,7 +117,7 @@ func (q *request) judge(ctx context.Context, m *jsonrpc.Message) verdict {
 		case m.Method == "subscriptions/listen":
 			return q.listen(ctx, m)
 		case m.Method == "resources/unsubscribe" && rules.ResourceURI(m.URI):
-			return verdict{} // what was begun with a right may be ended without
+			return verdict{} // a task or stream that was begun with a right may be ended without it
 		}
 		return q.resource(ctx, m, m.URI)
 	case mcpmethod.Task:
@@ -125,9 +126,9 @@ func (q *request) judge(ctx context.Context, m *jsonrpc.Message) verdict {
 	return unknownMethod()
 }
 
-// leadsOnly reports whether a call is that of the gateway's own tool, which is listed where a server's are not known. A tool
-// that the server has been seen to have under that name is one like any other, for those whom policies grant it. Models go on to
-// call ours when the account is connected already, and the server knows nothing of it.
+// leadsOnly reports whether a call is for the gateway's own tool, which is listed when a server's tools are not known.
+// When the server has a tool of that name, it is an ordinary tool for callers to whom policies grant it. Models go on
+// calling the gateway's tool when the account is connected already, and the server does not know it.
 func (q *request) leadsOnly(ctx context.Context, m *jsonrpc.Message) bool {
 	if m.Name != app.ConnectTool || q.Message.Batch || !q.call.Led() {
 		return false
@@ -140,8 +141,8 @@ func (q *request) leadsOnly(ctx context.Context, m *jsonrpc.Message) bool {
 	return err == nil && !slices.ContainsFunc(pins, func(p storage.ToolPin) bool { return p.Name == m.Name })
 }
 
-// unconnected reports whether the caller is led to connect their account first. When that cannot be told, the call is held
-// like any other.
+// unconnected reports whether the caller is led to connect their account first. When that cannot be read, the call is
+// held like any other.
 func (q *request) unconnected(ctx context.Context) bool {
 	if !q.call.Led() {
 		return false
@@ -150,7 +151,7 @@ func (q *request) unconnected(ctx context.Context) bool {
 	return err == nil && !connected
 }
 
-// arguments are what conditions see: null counts as absent.
+// arguments returns the arguments for conditions: null counts as absent.
 func arguments(m *jsonrpc.Message) []byte {
 	if string(m.Arguments) == "null" {
 		return nil
@@ -158,7 +159,7 @@ func arguments(m *jsonrpc.Message) []byte {
 	return m.Arguments
 }
 
-// decided asks the policies.
+// decided asks the policies about a message.
 func (q *request) decided(ctx context.Context, m *jsonrpc.Message, asked rules.Call) verdict {
 	d := q.set.Decide(ctx, asked)
 	q.call.Note(asked, d)
@@ -180,12 +181,12 @@ func (q *request) decided(ctx context.Context, m *jsonrpc.Message, asked rules.C
 	return verdict{code: jsonrpc.CodeForbidden, text: textByPolicy, service: app.Forbidden}
 }
 
-// resource judges what gives out a resource or news of it.
+// resource judges a message that reads a resource or asks for its notifications.
 func (q *request) resource(ctx context.Context, m *jsonrpc.Message, uri string) verdict {
 	return q.decided(ctx, m, rules.Call{Principal: q.asking, Kind: rules.ResourcesRead, Name: uri})
 }
 
-// visible is what the caller may see in lists.
+// visible returns the caller's view of lists.
 func (q *request) visible(ctx context.Context) *rules.View {
 	if q.view == nil {
 		q.view = q.set.View(ctx, q.asking)
@@ -193,7 +194,8 @@ func (q *request) visible(ctx context.Context) *rules.View {
 	return q.view
 }
 
-// completion judges by what it completes: arguments of a prompt, or of a resource template, which are not known yet.
+// completion judges a completion by its target: arguments of a prompt, or of a resource template, which are not known
+// yet.
 func (q *request) completion(ctx context.Context, m *jsonrpc.Message) verdict {
 	ref, bad := reference(m)
 	switch {
@@ -207,7 +209,7 @@ func (q *request) completion(ctx context.Context, m *jsonrpc.Message) verdict {
 	return q.unknown(rules.ResourcesRead, ref.name)
 }
 
-// listen judges each resource whose news a subscription of 2026-07-28 asks for.
+// listen judges each resource for which a subscription of 2026-07-28 asks for notifications.
 func (q *request) listen(ctx context.Context, m *jsonrpc.Message) verdict {
 	uris, bad := subscribed(m)
 	if bad != nil {
@@ -221,8 +223,8 @@ func (q *request) listen(ctx context.Context, m *jsonrpc.Message) verdict {
 	return verdict{}
 }
 
-// task judges what is asked about a task: it was decided on with the call that created it, and belongs to whoever made
-// that. Their list is filtered.
+// task judges a request about a task. The policies decided about the task with the call that created it, and it belongs
+// to the caller of that call. Lists of tasks are filtered.
 func (q *request) task(ctx context.Context, m *jsonrpc.Message) verdict {
 	if m.Method == "tasks/list" {
 		return q.page(m)

@@ -8,10 +8,10 @@ import (
 	"github.com/durward-gateway/durward/modules/app"
 )
 
-// maxSubscribed bounds the resources that one subscription may name: each is judged, now and after every change.
+// maxSubscribed is the number of resources that one subscription may name: each is judged, now and after every change.
 const maxSubscribed = 1_000
 
-// ref is what completion/complete refers to.
+// ref is the target of completion/complete.
 type ref struct {
 	prompt bool
 	name   string // of the prompt, or the URI template
@@ -23,7 +23,7 @@ func params(m *jsonrpc.Message) strictjson.Value {
 	return v
 }
 
-// member is a member of an object by its exact name; what some readers could take for it is refused.
+// member returns a member of an object by its exact name; a member that some readers could take for it is refused.
 func member(object strictjson.Value, name string) (strictjson.Value, *verdict) {
 	v, _, err := jsonrpc.Lookup(object, name)
 	if refused := (*jsonrpc.Error)(nil); errors.As(err, &refused) {

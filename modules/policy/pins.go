@@ -12,11 +12,11 @@ import (
 	"github.com/durward-gateway/durward/modules/app"
 )
 
-// rulePins is what the audit log has for a rule of calls that `pin enforce` refuses.
+// rulePins is the name in the audit log of the rule for calls that `pin enforce` refuses.
 const rulePins = "pin enforce"
 
-// withheld refuses a call of a tool that is not the one that was pinned (attack M13), in the words for one that does not
-// exist: no list has it.
+// withheld refuses a call of a tool that is not the one that was pinned (attack M13), with the text for a tool that
+// does not exist: no list shows it.
 func (q *request) withheld(ctx context.Context, m *jsonrpc.Message) verdict {
 	if !q.call.Core.PinsEnforced() {
 		return verdict{}
@@ -45,15 +45,15 @@ type pinning struct {
 	ctx    context.Context //nolint:containedctx // of the request, whose answer is read
 	pins   *app.ToolPins
 	view   func() (listfilter.Keep, error)
-	logger *zap.Logger // the handler's: one with the server in it would be held as long as the answer
+	logger *zap.Logger // of the handler: a logger with the server in it would be kept as long as the answer
 	server string
 
-	list  *toolpin.Observation // nil: nobody looks at the tools
+	list  *toolpin.Observation // nil: the tools are not observed
 	again bool                 // the list is read once more
 }
 
-// decide is a filter's View. When what is pinned cannot be read, nothing is shown with `pin enforce`, and nothing noted
-// without.
+// decide is a filter's View. When the pins cannot be read, no tool is shown with `pin enforce`, and none is noted
+// without it.
 func (p *pinning) decide() (listfilter.Keep, error) {
 	keep, err := p.view()
 	if err != nil {
@@ -67,13 +67,13 @@ func (p *pinning) decide() (listfilter.Keep, error) {
 		return keep, nil
 	}
 	return func(list listfilter.List, name string, definition []byte) bool {
-		// What is pinned is the same for all callers, so that whoever may not see a tool must have no part in it: an
-		// upstream that tells each of its users something else would let them withhold it from everybody.
+		// Pins are the same for all callers, so a caller who may not see a tool must not influence its pin: an upstream that
+		// shows each of its users another definition would let such a user withhold the tool from everybody.
 		return keep(list, name, definition) && (list != listfilter.Tools || p.list.Tool(name, definition))
 	}, nil
 }
 
-// seen is a filter's Seen: with `pin enforce`, what is new is pinned before it is shown.
+// seen is a filter's Seen: with `pin enforce`, new tools are pinned before they are shown.
 func (p *pinning) seen() (again bool, err error) {
 	if p.list == nil || p.again {
 		p.again = false

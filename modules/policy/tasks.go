@@ -9,9 +9,9 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// taskCreated returns what notes tasks that the call creates. A client that has left may ask for its task later. Each is a write:
-// a server that tells of more tasks in one answer than an owner may have, or of any after the store has failed, makes no more of them,
-// and those tasks are nobody's.
+// taskCreated returns a function that notes tasks that the call creates. A client that has left may ask for its task
+// later. Each note is a write. No more are written when a server announces more tasks in one answer than an owner may
+// have, or after the store has failed. Those tasks then have no owner.
 func (q *request) taskCreated(ctx context.Context) func(listfilter.Task) {
 	core, who, logger := q.call.Core, q.call.Binding(), q.handler.logger
 	ctx = context.WithoutCancel(ctx)
@@ -28,8 +28,9 @@ func (q *request) taskCreated(ctx context.Context) func(listfilter.Task) {
 	}
 }
 
-// ownTasks returns what tells which tasks of a list are the caller's. The store is asked once, when the first one is met: lists may
-// be long. Where it cannot tell, those are that this process has seen.
+// ownTasks returns a function that reports whether a task of a list is the caller's. The store is asked once, at the
+// first task: lists may be long. When the store does not answer, the caller's tasks are those that this process has
+// seen.
 func (q *request) ownTasks(ctx context.Context) func(id string) bool {
 	core, who, logger := q.call.Core, q.call.Binding(), q.handler.logger
 	of := sync.OnceValue(func() func(string) bool {

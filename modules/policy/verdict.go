@@ -8,21 +8,22 @@ import (
 	"github.com/durward-gateway/durward/modules/app"
 )
 
-// What a refused caller reads. textNobody is for machines, whose call a person would be asked about.
+// These are the texts for a refused caller. textNobody is for machines, about whose call a person would have to be
+// asked.
 const (
 	textByPolicy = "Denied by policy"
 	textNobody   = "Denied by policy: this call needs a person's approval, and behind this token (client credentials) there is nobody to ask. Nothing was executed."
 )
 
-// verdict is what becomes of a message. The zero value lets it pass.
+// verdict is the decision on a message. The zero value lets it pass.
 type verdict struct {
 	ask      bool           // a human must confirm the call first
 	decision rules.Decision // of a call that asks
 
-	// A refusal: a JSON-RPC error with that code, or, without one, a tool's error.
+	// These describe a refusal: a JSON-RPC error with that code, or, without one, a tool's error.
 	code    int
 	text    string
-	service app.ErrorName // what the error's data says; "": data does
+	service app.ErrorName // the service error in the error's data; "": data holds it
 	data    any
 }
 
@@ -32,8 +33,8 @@ func unknownMethod() verdict {
 	return verdict{code: jsonrpc.CodeMethodNotFound, text: "Method not found", service: app.NotFound}
 }
 
-// unknown is the answer for what does not exist, and for what is hidden from the caller, in the words of the official
-// servers: nobody learns which of the two it is (M10).
+// unknown returns the answer for an object that does not exist or is hidden from the caller, with the text of the
+// official servers: the caller cannot tell the two apart (M10).
 func (q *request) unknown(kind rules.Kind, name string) verdict {
 	switch kind {
 	case rules.ToolsCall:
@@ -48,7 +49,7 @@ func (q *request) unknown(kind rules.Kind, name string) verdict {
 	return verdict{code: code, text: "Resource not found", data: map[string]string{"uri": name}}
 }
 
-// body is the refusal of a message as JSON-RPC has it.
+// body returns the refusal of a message in JSON-RPC.
 func (v *verdict) body(m *jsonrpc.Message, modern bool) []byte {
 	if v.code == 0 {
 		return jsonrpc.ToolError(m.ID, v.text, modern)

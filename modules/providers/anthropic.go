@@ -11,11 +11,11 @@ import (
 	"github.com/durward-gateway/durward/modules/app"
 )
 
-// Anthropic is providers that are spoken to as Anthropic is. The base URL is what their clients are given as such, without
+// Anthropic is the module for providers with Anthropic's API. The base URL has the form of Anthropic's clients, without
 // `/v1`; by default it is Anthropic's.
 type Anthropic struct{}
 
-// anthropicVersion is the version of the API that is asked for when the client names none.
+// anthropicVersion is the version of the API that is requested when the client names none.
 const anthropicVersion = "2023-06-01"
 
 // CaddyModule returns the Caddy module information.
@@ -23,10 +23,10 @@ func (Anthropic) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "durward.providers.anthropic", New: func() caddy.Module { return new(Anthropic) }}
 }
 
-// BaseURL is Anthropic's.
+// BaseURL returns Anthropic's.
 func (Anthropic) BaseURL() string { return "https://api.anthropic.com" }
 
-// Path gives the path of an endpoint.
+// Path returns the path of an endpoint.
 func (Anthropic) Path(endpoint limit.Endpoint) (path string, ok bool) {
 	switch endpoint {
 	case limit.Messages:
@@ -37,7 +37,7 @@ func (Anthropic) Path(endpoint limit.Endpoint) (path string, ok bool) {
 	return "", false
 }
 
-// Authorize puts the secret on, and the version of the API when the client named none.
+// Authorize sets the secret, and the version of the API when the client named none.
 func (Anthropic) Authorize(h http.Header, secret seal.Secret) {
 	if !secret.Empty() {
 		h["X-Api-Key"] = []string{secret.Reveal()}
@@ -47,8 +47,8 @@ func (Anthropic) Authorize(h http.Header, secret seal.Secret) {
 	}
 }
 
-// Headers are those that pass. The anthropic-ratelimit-* and anthropic-organization-id of the answer tell of the gateway's
-// account.
+// Headers returns the rules for headers that pass. The anthropic-ratelimit-* and anthropic-organization-id of the
+// answer describe the gateway's account, and do not pass.
 func (Anthropic) Headers() *forward.Rules { return &anthropic }
 
 var anthropic = forward.Rules{

@@ -1,4 +1,4 @@
-// Package providers contains the guests of durward.providers: how providers of models are spoken to.
+// Package providers contains the guest modules of durward.providers: the protocols of providers of models.
 package providers
 
 import (
@@ -17,8 +17,8 @@ func init() {
 	caddy.RegisterModule(Anthropic{})
 }
 
-// OpenAI is providers that are spoken to as OpenAI is: OpenAI, vLLM, Ollama and many more. The base URL is what their
-// clients are given as such, with its `/v1`; by default it is OpenAI's.
+// OpenAI is the module for providers with OpenAI's API: OpenAI, vLLM, Ollama and many more. The base URL has the form
+// of OpenAI's clients, with its `/v1`; by default it is OpenAI's.
 type OpenAI struct{}
 
 // CaddyModule returns the Caddy module information.
@@ -26,10 +26,10 @@ func (OpenAI) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "durward.providers.openai", New: func() caddy.Module { return new(OpenAI) }}
 }
 
-// BaseURL is OpenAI's.
+// BaseURL returns OpenAI's.
 func (OpenAI) BaseURL() string { return "https://api.openai.com/v1" }
 
-// Path gives the path of an endpoint.
+// Path returns the path of an endpoint.
 func (OpenAI) Path(endpoint limit.Endpoint) (path string, ok bool) {
 	switch endpoint {
 	case limit.ChatCompletions:
@@ -42,15 +42,16 @@ func (OpenAI) Path(endpoint limit.Endpoint) (path string, ok bool) {
 	return "", false
 }
 
-// Authorize puts the secret on as a bearer token.
+// Authorize sets the secret as a bearer token.
 func (OpenAI) Authorize(h http.Header, secret seal.Secret) {
 	if !secret.Empty() {
 		h["Authorization"] = []string{"Bearer " + secret.Reveal()}
 	}
 }
 
-// Headers are those that pass. OpenAI-Organization and OpenAI-Project choose among what an account may use, which is not the
-// client's to do; x-ratelimit-* and openai-organization of the answer tell of the gateway's account.
+// Headers returns the rules for headers that pass. OpenAI-Organization and OpenAI-Project choose among the account's
+// organizations and projects, which a client may not do; x-ratelimit-* and openai-organization of the answer describe
+// the gateway's account. None of these pass.
 func (OpenAI) Headers() *forward.Rules { return &openai }
 
 var openai = forward.Rules{

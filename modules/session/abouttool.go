@@ -9,20 +9,21 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// shownDescription is how much of a tool's description a page shows, in bytes.
+// shownDescription is the length of a tool's description that a page shows, in bytes.
 const shownDescription = 2 << 10
 
-// about is what a server says of the tool of a held call, with everything visible.
+// about holds the server's statements about the tool of a held call, with hidden characters made visible.
 type about struct {
 	Known              bool
-	Changed            bool // the server says something else by now
+	Changed            bool // the server's definition has changed since
 	Title, Description string
 }
 
 // hint is one of the server's own hints at what a tool does.
 type hint struct{ Text, Class string }
 
-// aboutTool finds what is known of the tool of a held call. A call can be decided without it, so that an error tells nothing.
+// aboutTool finds the known facts about the tool of a held call. A call can be decided without them, so an error is not
+// shown.
 func (v *visit) aboutTool(ctx context.Context, a *storage.Approval) (about, []hint) {
 	pins, err := v.core.Store.ToolPins(ctx, a.OrganizationID, a.ServerID)
 	if err != nil {
@@ -42,8 +43,8 @@ func (v *visit) aboutTool(ctx context.Context, a *storage.Approval) (about, []hi
 	return about{Known: true, Changed: pins[at].Changed(), Title: title, Description: description}, hintsOf(said.Hints)
 }
 
-// hintsOf says what a tool does, as MCP reads its annotations: what is not said counts as the worse (2025-11-25, schema,
-// "ToolAnnotations").
+// hintsOf describes the effects of a tool by its annotations: an absent one counts as the worse value (2025-11-25,
+// schema, "ToolAnnotations").
 func hintsOf(said map[string]bool) []hint {
 	if said["readOnlyHint"] {
 		return []hint{{"only reads", "good"}}

@@ -13,29 +13,30 @@ import (
 )
 
 const (
-	// shownArguments is how much of a call's arguments a page shows, in bytes of its layout (M17).
+	// shownArguments is the length of a call's arguments that a page shows, in bytes of its layout (M17).
 	shownArguments = 8 << 10
-	// shownApprovals bounds the list of what waits. A user has at most twenty with each client.
+	// shownApprovals is the number of waiting calls that the list shows. A user has at most twenty with each client.
 	shownApprovals = 100
 )
 
-// Values of the form's buttons.
+// These are the values of the form's buttons.
 const (
 	fieldDecision = "decision"
 	saysYes       = "approve"
 	saysNo        = "deny"
 )
 
-// held is a held call as its page shows it. Everything that an agent, an upstream or an operator named is made visible.
+// held is a held call in the form of its page. In all texts of an agent, an upstream or an operator, hidden characters
+// are made visible.
 type held struct {
 	Address       string
 	Server, Tool  string
 	Agent, Client string
 	Rule          string
 	Asked, Until  moment
-	Ago, Left     string // since it was asked, and until it is over
+	Ago, Left     string // the time since it was asked, and until it ends
 	Status        string
-	Decided       moment // zero: not yet
+	Decided       moment // zero: not decided yet
 	Via           string
 
 	About about
@@ -52,7 +53,7 @@ type held struct {
 	Form    string // token of the form
 }
 
-// listApprovals shows what waits for the user's word.
+// listApprovals shows the calls that wait for the user's decision.
 func (v *visit) listApprovals() {
 	if !v.loggedIn() {
 		return
@@ -76,14 +77,14 @@ func (v *visit) listApprovals() {
 	v.show(approvalsPage, http.StatusOK, textPending, list)
 }
 
-// approval shows one held call, or takes the user's word on it.
+// approval shows one held call, or records the user's decision on it.
 func (v *visit) approval(id string) {
 	if !v.loggedIn() {
 		return
 	}
 	a, err := v.core.Approvals.Approval(v.r.Context(), v.user.OrganizationID, id)
 	switch {
-	case errors.Is(err, storage.ErrNotFound), err == nil && a.UserID != v.user.UserID: // an administrator's eyes are no use here (R04)
+	case errors.Is(err, storage.ErrNotFound), err == nil && a.UserID != v.user.UserID: // administrators may not decide for others here (R04)
 		v.noApproval()
 		return
 	case err != nil:
@@ -166,7 +167,7 @@ func titleOf(status storage.ApprovalStatus) string {
 	return "The time for this call is over"
 }
 
-// describe is a held call without its arguments.
+// describe returns a held call without its arguments.
 func (v *visit) describe(ctx context.Context, a *storage.Approval) held {
 	return held{
 		Address: app.ApprovalsPath + "/" + a.ID, Server: visible.Text(v.serverName(ctx, a)), Tool: visible.Text(a.Tool),
@@ -185,7 +186,7 @@ func (v *visit) serverName(ctx context.Context, a *storage.Approval) string {
 	return server.Name + " (" + server.Slug + ")"
 }
 
-// agentName is what an administrator registered the client as; "" for one that nobody registered.
+// agentName returns the name under which an administrator registered the client; "" for an unregistered one.
 func (v *visit) agentName(ctx context.Context, a *storage.Approval) string {
 	if a.AgentID == "" {
 		return ""

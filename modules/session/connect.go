@@ -29,7 +29,7 @@ const (
 	paramReturn = "return_url"
 	// paramAgain begins anew although the account is connected.
 	paramAgain = "again"
-	// paramDisconnect asks whether to disconnect the account, and in a form does it.
+	// paramDisconnect asks whether to disconnect the account; in a form it disconnects.
 	paramDisconnect = "disconnect"
 
 	textGoBack      = "Go back to your client: the same conversation can use the server now. Nothing needs to be restarted."
@@ -41,7 +41,7 @@ type field struct{ Name, Label, Type string }
 
 // connecting is the page on which a user connects their account at a server.
 type connecting struct {
-	Problem   string // what was wrong with the form; "" for nothing
+	Problem   string // the problem with the form; "" for none
 	Text      string
 	Address   string // of the form
 	Form      string // its token
@@ -62,7 +62,7 @@ type connect struct {
 	returnURL string
 }
 
-// connect shows the page on which a user connects their account: clients are told its address (`connect_url`).
+// connect shows the page on which a user connects their account: clients get its address (`connect_url`).
 func (v *visit) connect(name string) {
 	if len(v.core.LoginIssuers()) == 0 {
 		v.connectWithout(name)
@@ -97,7 +97,7 @@ func (v *visit) connect(name string) {
 	}
 }
 
-// connectWithout tells a user what to do where no browser can log in.
+// connectWithout tells a user how to connect when no browser can log in.
 func (v *visit) connectWithout(name string) {
 	text := "This gateway has no login for browsers, so this page cannot connect your account. Ask its operator to set up `login_client`."
 	if slug.Valid(name) {
@@ -107,7 +107,8 @@ func (v *visit) connectWithout(name string) {
 	v.say(http.StatusNotFound, titleNotReached, text)
 }
 
-// find looks up the server. Another organization's is answered like one that does not exist.
+// find looks up the server. A server of another organization is answered like one that does not exist. Another
+// organization's is answered like one that does not exist.
 func (c *connect) find(name string) bool {
 	server, err := storage.Server{}, storage.ErrNotFound
 	if slug.Valid(name) {
@@ -127,7 +128,7 @@ func (c *connect) find(name string) bool {
 	return true
 }
 
-// readReturn reads where the browser goes in the end, which nobody's link decides alone (CWE-601).
+// readReturn reads the address to which the browser goes in the end. A link alone cannot choose it freely (CWE-601).
 func (c *connect) readReturn(from url.Values) bool {
 	c.returnURL = from.Get(paramReturn)
 	if c.returnURL == "" {
@@ -160,7 +161,7 @@ func (c *connect) show(again bool) {
 	}
 }
 
-// begin connects, and goes where that leads: on to the provider, or to the end.
+// begin connects, and redirects to the next step: on to the provider, or to the end.
 func (c *connect) begin(req broker.ConnectRequest) {
 	who := broker.Who{OrganizationID: c.key.OrganizationID, UserID: c.key.UserID}
 	result, err := c.core.Broker.Connect(c.r.Context(), who, c.server, req)
@@ -203,10 +204,10 @@ func (c *connect) ask(status int, problem string) {
 	c.visit.show(connectPage, status, "Connect your account at "+visible.Text(c.server.Name), page)
 }
 
-// typed takes what the user typed.
+// typed takes the credential that the user typed.
 func (c *connect) typed(form url.Values) {
 	if c.kind == storage.ProviderOAuth2 {
-		webpage.Redirect(c.w, c.again()) // a form leads to this site only: the way to the provider is a page's
+		webpage.Redirect(c.w, c.again()) // a form leads to this site only: a page leads on to the provider
 		return
 	}
 	secret := func(name string) seal.Secret { return seal.NewSecret(strings.TrimSpace(form.Get(name))) }
@@ -215,7 +216,7 @@ func (c *connect) typed(form url.Values) {
 	})
 }
 
-// done says that the account is connected, and where to go on.
+// done shows that the account is connected, and a link for going on.
 func (c *connect) done() {
 	page, title := connecting{Text: textGoBack}, " is connected"
 	if c.kind == storage.ProviderNone {
@@ -236,7 +237,7 @@ func (c *connect) again() string {
 	return c.address(url.Values{paramAgain: {"1"}})
 }
 
-// address is that of this page.
+// address returns the address of this page.
 func (c *connect) address(query url.Values) string {
 	address := app.ConnectPrefix + c.server.Slug
 	if c.returnURL != "" {

@@ -26,11 +26,11 @@ func (c *connect) askToDisconnect() {
 	})
 }
 
-// disconnect does it.
+// disconnect disconnects the account.
 func (c *connect) disconnect() {
 	name := visible.Text(c.server.Name)
 	links := []link{{app.ConnectPath, "Your MCP servers"}, {app.ConnectPrefix + c.server.Slug, "Connect again"}}
-	ctx, _, err := c.core.Audit.With(c.r.Context(), c.key.OrganizationID, storage.AuditEntry{ // as the API has it: the store's own record takes who it was from it
+	ctx, _, err := c.core.Audit.With(c.r.Context(), c.key.OrganizationID, storage.AuditEntry{ // as in the API: the store's own record takes the user from it
 		Kind: storage.AuditCredential, Event: "connection.delete", UserID: c.key.UserID, Client: c.user.Client, ServerID: c.key.ServerID, Server: c.server.Slug, Outcome: "ok",
 	})
 	if err == nil {

@@ -27,19 +27,20 @@ var (
 )
 
 const (
-	// shownServers bounds the list on the front page.
+	// shownServers is the number of servers in the list on the front page.
 	shownServers = 100
-	// shownText is how much of a server's name or description is shown, in bytes.
+	// shownText is the length of a server's name or description that is shown, in bytes.
 	shownText = 1 << 10
 )
 
-// shownServer is a server as its page shows it. What people named is made visible.
+// shownServer is a server in the form of its page. Hidden characters in its names are made visible.
 type shownServer struct {
 	Name, Slug, Description string
-	// Addresses. Disconnect is "" where nothing is stored.
+	// These are addresses. Disconnect is "" when nothing is stored.
 	Page, Connect, Disconnect string
 	NeedsAccount, Connected   bool
-	// Failing: the last try of the server failed. Why speaks of the network, and is for administrators.
+	// Failing reports that the last try of the server failed. Why contains facts about the network, and is for
+	// administrators.
 	Failing bool
 }
 
@@ -62,14 +63,14 @@ func (v *visit) servers(name string, limit int) (storage.Page[storage.ServerView
 	})
 }
 
-// list is the front page of whoever is logged in, at an address where nobody else has a page.
+// list shows the front page of the logged-in user, at an address that has no other page.
 func (v *visit) list() {
 	if v.loggedIn() {
 		v.front()
 	}
 }
 
-// front is what a browser sees that opens the gateway's address.
+// front shows the page for a browser that opens the gateway's address.
 func (v *visit) front() {
 	page := struct {
 		LoggedIn, Login bool
@@ -94,8 +95,8 @@ func (v *visit) front() {
 	v.show(frontPage, http.StatusOK, title, page)
 }
 
-// server is what a browser sees that opens the address of an MCP server. To somebody who is not logged in it is the same for
-// every name, and made without a look-up: it tells nobody which servers there are.
+// server shows the page for a browser that opens the address of an MCP server. For a visitor who is not logged in it is
+// the same for every name, and made without a look-up: it does not tell which servers exist.
 func (v *visit) server(name string) {
 	page := struct {
 		shownServer
@@ -107,7 +108,7 @@ func (v *visit) server(name string) {
 		if len(v.core.LoginIssuers()) > 0 {
 			page.Log = loginAddress(v.r.URL.Path)
 		}
-		// Programs that claim to read HTML find here where to log in, as they do without it.
+		// Programs that claim to read HTML find here the address for logging in, as they do without that claim.
 		app.ChallengeHeader(v.w, v.r, v.core, false)
 		v.show(serverPage, http.StatusUnauthorized, "Add this address to your MCP client", page)
 		return

@@ -1,5 +1,5 @@
-// Package session is the handler durward_session: users log in at the gateway's own pages with a browser, and decide there
-// on held calls. It is the only place where a browser's cookie means anything: the API and the proxies know tokens alone.
+// Package session is the handler durward_session: users log in at the gateway's own pages with a browser, and decide
+// there on held calls. Only this handler reads a browser's cookie: the API and the proxies accept only tokens.
 package session
 
 import (
@@ -18,9 +18,9 @@ func init() {
 	caddy.RegisterModule(Handler{})
 }
 
-// Handler serves the gateway's pages for people with a browser: `/login`, `/logout`, `/approvals`, `/connect` and `/connect/{slug}`, and to
-// browsers alone `/` and `/mcp/{name}`. It tells the OAuth callback who is logged in. It comes before durward_auth. Logins need
-// an identity provider with a `login_client`.
+// Handler serves the gateway's pages for people with a browser: `/login`, `/logout`, `/approvals`, `/connect` and
+// `/connect/{slug}`, and, for browsers only, `/` and `/mcp/{name}`. It tells the OAuth callback which user is logged
+// in. It comes before durward_auth. Logins need an identity provider with a `login_client`.
 type Handler struct {
 	app    *app.App
 	logger *zap.Logger
@@ -39,7 +39,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return err
 }
 
-// ServeHTTP serves the pages, and passes on everything else.
+// ServeHTTP serves the pages, and passes on all other requests.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	if !h.concerns(r) {
 		return next.ServeHTTP(w, r)
@@ -64,8 +64,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	return nil
 }
 
-// concerns reports whether a request is for a page, or for an address at which it matters who is logged in. Pages at addresses
-// that programs use as well are for browsers alone.
+// concerns reports whether a request is for a page, or for an address that needs to know the logged-in user. Pages at
+// addresses that programs use as well are for browsers alone.
 func (h *Handler) concerns(r *http.Request) bool {
 	switch path := r.URL.Path; path {
 	case app.LoginPath, app.LoginCallbackPath, app.LogoutPath, app.ApprovalsPath, app.ConnectPath:

@@ -17,10 +17,11 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// maxQuery bounds what a provider sends a browser back with.
+// maxQuery is the limit for the query with which a provider sends a browser back.
 const maxQuery = 16 << 10
 
-// login sends the browser to the identity provider: the one that the query names, the only one, or the one that is chosen.
+// login sends the browser to the identity provider: the one that the query names, the only one, or the one that the
+// user chooses.
 func (v *visit) login() {
 	query := v.r.URL.Query()
 	back := oidclogin.LocalPath(query.Get("return"), app.ApprovalsPath)
@@ -105,14 +106,14 @@ func (v *visit) loginCallback() {
 	webpage.Redirect(v.w, attempt.Return)
 }
 
-// zoneOf is where the user is, as their identity provider says; "" when it does not.
+// zoneOf returns the time zone of the user, from their identity provider; "" when it names none.
 func zoneOf(claims *token.Claims) string {
 	zone, _ := claims.Lookup("zoneinfo")
 	return knownZone(zone.Str())
 }
 
-// attempt takes the login that this browser began, if the provider's answer is to it. It is good once: the browser loses
-// it, and whoever has a copy finds it spent.
+// attempt takes the login that this browser began, if the provider's answer belongs to it. It is valid once: the
+// browser loses it, and a copy of it is spent.
 func (v *visit) attempt() (attempt oidclogin.Attempt, query url.Values, ok bool) {
 	sealed := v.core.Cookie(v.r, app.CookieLogin)
 	v.core.DropCookie(v.w, app.CookieLogin)
@@ -158,8 +159,8 @@ func (v *visit) refuseLogin(err error, attempt oidclogin.Attempt) {
 	}
 }
 
-// deniedText says in words why an identity provider refused a login (RFC 6749 sections 4.1.2.1 and 5.2, OpenID Connect Core section
-// 3.1.2.6), and who can do something about it. Nothing that the provider wrote is shown.
+// deniedText says in words why an identity provider refused a login (RFC 6749 sections 4.1.2.1 and 5.2, OpenID Connect Core
+// section 3.1.2.6), and who can solve it. The provider's own text is not shown.
 func deniedText(err error) string {
 	const client = "it does not accept the gateway as a client. The gateway's operator has to look at the client's registration there"
 	if oauthflow.ClientRefused(err) && errors.Is(err, oidclogin.ErrRefused) { // the secret is shown there, and not at the page before
@@ -182,10 +183,10 @@ func deniedText(err error) string {
 	return "it gave a reason that this page does not know. Try again; if it stays so, ask the gateway's operator: the gateway's log has it."
 }
 
-// logout ends the session, wherever a copy of its cookie is, and takes it out of the browser. Sessions that were begun before
-// it end as well: there is no table of them, only a mark with their user.
+// logout ends the session, including all copies of its cookie, and removes the cookie from the browser. Sessions that
+// were begun before it end as well: there is no table of them, only a mark with their user.
 func (v *visit) logout() {
-	// A form of another site brings no cookie, and must not take one away either (CWE-352).
+	// A form of another site brings no cookie, and must not remove one either (CWE-352).
 	if v.user != nil {
 		if _, ok := v.form(app.LogoutPath); !ok {
 			return
@@ -194,15 +195,15 @@ func (v *visit) logout() {
 			Kind: storage.AuditLogin, Event: "logout", UserID: v.user.UserID, Client: v.user.Client, Outcome: "ok",
 		})
 		if err != nil {
-			v.logger.Error("recording a logout", zap.Error(err)) // whoever wants to go may go
+			v.logger.Error("recording a logout", zap.Error(err)) // a user who wants to log out may do so
 		}
 		v.core.DropCookie(v.w, app.CookieSession)
 		if err := v.core.Store.LogOutUser(v.r.Context(), v.user.OrganizationID, v.user.UserID, v.user.IssuedAt); err != nil {
 			v.core.LogFailure(v.logger, "ending a session", err)
-			v.unavailable() // what this browser had is gone, and a copy of it is not
+			v.unavailable() // this browser's cookie is gone, but a copy of it is still valid
 			return
 		}
 	}
-	v.user = nil // the page shows nobody
+	v.user = nil // the page shows no user
 	v.sayLink(http.StatusOK, "You are logged out", "This browser is. You may still be logged in at your identity provider.", link{app.LoginPath, "Log in"})
 }

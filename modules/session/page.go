@@ -25,7 +25,8 @@ var (
 	approvalPage = webpage.MustParse(approvalText).Wide().Times(timesPath)
 )
 
-// timesPath is below the pages that use the script: a Caddyfile that sends other addresses of the site elsewhere keeps it with them.
+// timesPath is the path of the script, below the pages that use it: a Caddyfile that routes other addresses of the site
+// elsewhere keeps it with the pages.
 const timesPath = app.ApprovalsPath + "/times.js"
 
 const (
@@ -48,7 +49,7 @@ func (v *visit) showIn(page *webpage.Template, status int, frame webpage.Frame, 
 	}
 }
 
-// frame is what stands around a page for whoever is logged in.
+// frame returns the frame around a page for the logged-in user.
 func (v *visit) frame(title string) webpage.Frame {
 	f := webpage.Frame{Title: title, User: v.core.PageUser(v.user)}
 	if v.user != nil {

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// maxSpent bounds how many logins are remembered as used. More than that within ten minutes forgets the oldest first, whose
-// code the identity provider takes no second time either.
+// maxSpent is the number of used logins that are remembered. With more than that within ten minutes the oldest is
+// forgotten first; the identity provider does not accept its code a second time either.
 const maxSpent = 10_000
 
-// spentLogins are the logins that were used, of all configurations of the process: an attempt is kept in the browser, so
-// that nothing else could tell that it comes back.
+// spentLogins holds the used logins of all configurations of the process: an attempt is kept in the browser, so no
+// other place could tell that it comes back.
 var spentLogins spent
 
 type spent struct {

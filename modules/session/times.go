@@ -8,7 +8,7 @@ import (
 	"github.com/durward-gateway/durward/internal/loopback"
 )
 
-// moment is a time as a page shows it.
+// moment is a time in the form of a page.
 type moment struct{ ISO, Text string }
 
 func (v *visit) moment(t time.Time) moment {
@@ -19,8 +19,9 @@ func (v *visit) moment(t time.Time) moment {
 	return moment{ISO: t.UTC().Format(time.RFC3339), Text: t.In(v.zone()).Format("2 January 2006, 15:04:05 MST")}
 }
 
-// zone is where the reader is, as far as that is known without the page's script: what the identity provider says (zoneinfo,
-// OpenID Connect Core section 5.1), this machine's when the gateway is on the reader's own machine, else UTC.
+// zone returns the reader's time zone, as far as it is known without the page's script: the identity provider's
+// (zoneinfo, OpenID Connect Core section 5.1), this machine's when the gateway is on the reader's own machine,
+// otherwise UTC.
 func (v *visit) zone() *time.Location {
 	if v.user != nil && v.user.Zone != "" {
 		if zone, err := time.LoadLocation(v.user.Zone); err == nil {
@@ -33,10 +34,10 @@ func (v *visit) zone() *time.Location {
 	return time.UTC
 }
 
-// maxZone bounds the name of a time zone: the longest known one has 32 bytes.
+// maxZone is the limit for the name of a time zone, in bytes.
 const maxZone = 64
 
-// knownZone returns the name of a time zone if it is one, else "". Local is no place of the reader's.
+// knownZone returns the name of a time zone if it is one, else "". Local is refused: it is not the reader's zone.
 func knownZone(name string) string {
 	if name == "Local" || len(name) > maxZone {
 		return ""
@@ -47,7 +48,7 @@ func knownZone(name string) string {
 	return name
 }
 
-// span is a length of time in words. It is never made longer: who has less than a minute is told so.
+// span returns a length of time in words. It never rounds up: a reader with less than a minute left is told so.
 func span(d time.Duration) string {
 	switch minutes := int(d / time.Minute); {
 	case minutes < 1:

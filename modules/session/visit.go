@@ -21,7 +21,7 @@ type visit struct {
 	user *app.BrowserUser // nil: nobody is logged in
 }
 
-// admitted looks at the door, and at who comes in. It reports false when the visit is answered.
+// admitted checks the configuration and the logged-in user. It reports false when the visit is answered.
 func (v *visit) admitted() bool {
 	path := v.r.URL.Path
 	switch {
@@ -48,8 +48,9 @@ func (v *visit) admitted() bool {
 	return true
 }
 
-// elsewhere: a developer has opened a page under another name of this machine, where the cookies of the public URL are not
-// sent. What providers send browsers back to is never sent on: those addresses hold codes.
+// elsewhere redirects a developer who has opened a page under another name of this machine, where the cookies of the
+// public URL are not sent. It never redirects the addresses to which providers send browsers back: those addresses hold
+// codes.
 func (v *visit) elsewhere() bool {
 	if path := v.r.URL.Path; isCallback(path) || path == app.LoginCallbackPath {
 		return false
@@ -88,7 +89,7 @@ func (v *visit) serve() {
 	}
 }
 
-// only serves the methods that an address takes.
+// only calls serve for the methods that an address takes.
 func (v *visit) only(serve func(), methods ...string) {
 	for _, method := range methods {
 		if v.r.Method == method {
@@ -99,7 +100,7 @@ func (v *visit) only(serve func(), methods ...string) {
 	app.WriteMethodNotAllowed(v.w, strings.Join(methods, ", "))
 }
 
-// loggedIn reports whether somebody is; else a browser that opens a page is sent to log in, and back.
+// loggedIn reports whether a user is logged in; otherwise a browser that opens a page is sent to log in, and back.
 func (v *visit) loggedIn() bool {
 	if v.user != nil {
 		return true
@@ -108,7 +109,7 @@ func (v *visit) loggedIn() bool {
 		webpage.Redirect(v.w, loginAddress(v.r.URL.RequestURI()))
 		return false
 	}
-	// No redirect: a form leads to this site only, and a login leads elsewhere.
+	// This is no redirect: a form leads to this site only, and a login leads to another one.
 	v.sayLink(http.StatusForbidden, "You are not logged in", "Nothing was changed.", link{loginAddress(v.r.URL.Path), "Log in"})
 	return false
 }
@@ -119,8 +120,9 @@ const (
 	titleForged = "This form cannot be used"
 )
 
-// form reads the form that was sent with the visit, which must come from a page of ours that this user saw (CWE-352):
-// the browser says so where it can, and the token proves it. It reports false when the visit is answered.
+// form reads the form that was sent with the visit, which must come from a page of the gateway that this user saw
+// (CWE-352). The browser's headers show that where they can, and the token proves it. It reports false when it has
+// answered the visit.
 func (v *visit) form(action string) (url.Values, bool) {
 	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
 	if err := v.r.ParseForm(); err != nil {
@@ -136,8 +138,8 @@ func (v *visit) form(action string) (url.Values, bool) {
 	return v.r.PostForm, true
 }
 
-// fromHere reports whether a form comes from a page of this site, as far as the browser says. Our pages have
-// Referrer-Policy: no-referrer, with which browsers send "Origin: null" (Fetch standard, section 3.2.5).
+// fromHere reports whether a form comes from a page of this site, as far as the browser's headers show. The gateway's
+// pages have Referrer-Policy: no-referrer, with which browsers send "Origin: null" (Fetch standard, section 3.2.5).
 func (v *visit) fromHere() bool {
 	for _, site := range v.r.Header.Values("Sec-Fetch-Site") {
 		if site != "same-origin" {

@@ -17,7 +17,7 @@ func init() {
 	caddy.RegisterModule(Handler{})
 }
 
-// headerTimeout is how long an upstream may take to begin its stream.
+// headerTimeout is the longest time until an upstream begins its stream.
 const headerTimeout = 30 * time.Second
 
 // Handler serves `/sse/{name}`: the events of a third party as server-sent events, filtered as the client asks. It needs
@@ -36,7 +36,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return h.Carry(ctx, headerTimeout)
 }
 
-// ServeHTTP serves /sse/{name} and passes on everything else.
+// ServeHTTP serves /sse/{name} and passes on all other requests.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	prefix, _, ok := app.ProxiedName(r.URL.Path)
 	if !ok || prefix != app.SSEPrefix {

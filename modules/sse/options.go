@@ -12,10 +12,10 @@ import (
 	"github.com/durward-gateway/durward/modules/app"
 )
 
-// options is what a client asks of its stream.
+// options holds a client's options for its stream.
 type options struct{ *app.EventsRequest }
 
-// query is what the upstream is told.
+// query returns the query for the upstream.
 func (o options) query() url.Values {
 	query := make(url.Values)
 	if o.ObjectType != "" {
@@ -38,7 +38,7 @@ func (o options) passes(e *ssewire.Event) bool {
 	return true
 }
 
-// objectType is the member `type` of an event's data; "" when the data does not say.
+// objectType returns the member `type` of an event's data; "" when there is none.
 func objectType(data []byte) string {
 	value, err := strictjson.Parse(data, strictjson.Limits{})
 	if err != nil || value.Kind() != strictjson.Object {
@@ -51,8 +51,8 @@ func objectType(data []byte) string {
 	return member.Str()
 }
 
-// rename gives an event of the upstream another name than those with which the gateway speaks of itself, and reports whether it
-// did: an upstream must not be able to say that the stream is ready, or why it failed, in the gateway's name.
+// rename gives an event of the upstream another name when it has one of the gateway's own events, and reports whether
+// it did: an upstream must not be able to say that the stream is ready, or why it failed, in the gateway's name.
 func rename(e *ssewire.Event) bool {
 	if e.Name != app.EventConnected && e.Name != app.EventError {
 		return false
@@ -61,10 +61,11 @@ func rename(e *ssewire.Event) bool {
 	return true
 }
 
-// frame is an event as the client gets it: as it came, unless it was renamed, or its data is not JSON, which becomes a JSON string.
+// frame returns an event in the form for the client. It is unchanged, unless it was renamed, or its data is not JSON;
+// such data becomes a JSON string.
 func frame(e *ssewire.Event, renamed bool) ([]byte, error) {
 	data := e.Data
-	// encoding/json takes any bytes in a string; RFC 8259 section 8.1 takes UTF-8.
+	// encoding/json accepts any bytes in a string; RFC 8259 section 8.1 requires UTF-8.
 	if whole := utf8.Valid(data) && json.Valid(data); whole && !renamed {
 		return e.Raw, nil
 	} else if !whole {

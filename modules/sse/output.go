@@ -29,8 +29,8 @@ func newOutput(client *forward.Client, heartbeat time.Duration) *output {
 	return o
 }
 
-// beat is called by the timer. While something else is written it does not wait for the end of that: each client that takes
-// nothing would cost a goroutine more (W01).
+// beat writes a heartbeat when the timer fires. While another write is running it does not wait for its end: otherwise
+// each client that reads nothing would cost one more goroutine (W01).
 func (o *output) beat() {
 	if !o.mu.TryLock() {
 		o.timer.Reset(o.every)
@@ -57,21 +57,21 @@ func (o *output) close() {
 	o.timer.Stop()
 }
 
-// raw writes whole events, and reports whether the client took them.
+// raw writes whole events, and reports whether the client received them.
 func (o *output) raw(frame []byte) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return !o.closed && o.writer.Raw(frame) == nil
 }
 
-// event is raw for one of the gateway's own events.
+// event does the work of raw for one of the gateway's own events.
 func (o *output) event(name string, data any) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return !o.closed && o.writer.Event(name, marshal(data)) == nil
 }
 
-// disconnected is the gateway's own last event.
+// disconnected writes the gateway's own last event.
 func (o *output) disconnected(reason streams.Reason) {
 	o.event(app.EventStatusChange, map[string]string{"status": "disconnected", "reason": string(reason)})
 }

@@ -101,7 +101,7 @@ func (s *stream) attempt(ctx context.Context, credential broker.Credential) (*fo
 	return response, err
 }
 
-// unrecorded answers for a stream that the audit log cannot take.
+// unrecorded answers for a stream that the audit log cannot record.
 func (s *stream) unrecorded(err error) {
 	s.outcome = "unavailable"
 	s.call.Core.LogFailure(s.handler.Logger, "recording the opening of a stream", err)
@@ -142,8 +142,8 @@ func (s *stream) refuse(ctx context.Context, err error) {
 	}
 }
 
-// left reports whether the client has, given a stream that the gateway has not ended. The stream's context knows of it, the
-// request's need not.
+// left reports whether the client has left, for a stream that the gateway has not ended. The stream's context shows it;
+// the request's may not.
 func (s *stream) left(ctx context.Context) bool {
 	return errors.Is(ctx.Err(), context.Canceled) || s.r.Context().Err() != nil
 }
@@ -204,7 +204,7 @@ func (s *stream) carry(ctx context.Context, response *forward.Response) error {
 			continue
 		}
 		if first {
-			event.Raw = bytes.TrimPrefix(event.Raw, byteOrderMark) // ours is no longer the start of a stream
+			event.Raw = bytes.TrimPrefix(event.Raw, byteOrderMark) // a BOM here is no longer at the start of a stream
 		}
 		passed, err := frame(event, renamed)
 		if err != nil {
@@ -274,7 +274,7 @@ func (s *stream) end(ctx context.Context, err error) {
 	}
 }
 
-// marshal encodes what cannot fail to encode.
+// marshal encodes a value that cannot fail to encode.
 func marshal(v any) []byte {
 	encoded, err := json.Marshal(v)
 	if err != nil {

@@ -24,11 +24,11 @@ func init() {
 	caddy.RegisterModule(Postgres{})
 }
 
-// Postgres keeps everything in a PostgreSQL database, 14 or later, that several nodes can share. The database is
-// durward's alone, and its user owns it without being a superuser.
+// Postgres keeps everything in a PostgreSQL database, 14 or later, that several nodes can share. The database belongs
+// to durward alone, and its user owns it without being a superuser.
 type Postgres struct {
-	// A reference to the database's address, {env.NAME} or {file./path}: a URL (postgres://user:password@host/database)
-	// or key=value words as libpq takes them. Required.
+	// A reference to the database's address, {env.NAME} or {file./path}: a URL (postgres://user:password@host/database) or
+	// key=value words in the form of libpq. Required.
 	DSN string `json:"dsn,omitempty"`
 
 	// How many connections this node opens at the most. A fifth of them is kept for authentication. Default: 20.
@@ -68,20 +68,21 @@ func (p *Postgres) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// Words of Migrate.
+// These are the words of Migrate.
 const (
 	migrateOn  = "on"
 	migrateOff = "off"
 )
 
-// Key implements app.StoreOpener. The address is in it as a hash: it may hold a password. Defaults that are written out make
-// no other store of it: one that is away cannot take the place of one that serves.
+// Key implements app.StoreOpener. The address is in it as a hash: it may hold a password. Defaults that are written out
+// do not change the key: otherwise the same store would be opened anew, and an unreachable store cannot replace one
+// that serves.
 func (p *Postgres) Key() string {
 	sum := sha256.Sum256([]byte(p.dsn.Reveal()))
 	return fmt.Sprintf("postgres %s %d %s", hex.EncodeToString(sum[:]), cmp.Or(p.MaxConns, postgres.DefaultMaxConns), cmp.Or(p.Migrate, migrateOn))
 }
 
-// Open implements app.StoreOpener. What it makes is a storage.RemoteStore.
+// Open implements app.StoreOpener. The result is a storage.RemoteStore. What it makes is a storage.RemoteStore.
 func (p *Postgres) Open(context.Context) (storage.Store, error) {
 	store, err := postgres.New(p.dsn.Reveal(), postgres.Options{MaxConns: p.MaxConns, KeepSchema: p.Migrate == migrateOff, Migrating: p.migrating}) //nolint:contextcheck // no connection is made yet
 	if err != nil {
@@ -90,13 +91,13 @@ func (p *Postgres) Open(context.Context) (storage.Store, error) {
 	return &checked{Store: store, log: p.log}, nil
 }
 
-// migrating says why a start takes long.
+// migrating logs why a start takes long.
 func (p *Postgres) migrating(from, to int) {
 	p.log.Info("bringing the database's schema up to date, or waiting for the node that does: the gateway serves when that is done, however long it takes",
 		zap.Int("from", from), zap.Int("to", to))
 }
 
-// checked is a store that looks for what is wrong with its database once it is there.
+// checked is a store that checks its database for problems once it is connected.
 type checked struct {
 	*postgres.Store
 	log  *zap.Logger

@@ -1,4 +1,4 @@
-// Package stores holds the guests of the namespace durward.stores.
+// Package stores holds the guest modules of the namespace durward.stores.
 package stores
 
 import (
@@ -61,7 +61,8 @@ func (s *SQLite) Open(ctx context.Context) (storage.Store, error) {
 	return sqlite.Open(ctx, s.path, sqlite.Options{})
 }
 
-// try makes a store elsewhere that has the data keys of this one, and tells why this one could not be opened.
+// try makes a store at another path that has the data keys of this one, and returns the reason when this one cannot be
+// opened.
 func (s *SQLite) try(ctx context.Context, path string) (storage.Store, error) {
 	keys, err := sqlite.KeysBefore(ctx, s.path)
 	if err != nil {
