@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// run runs a command of the binary in a gateway's directory and returns what it writes.
+// run runs a command of the binary in a gateway's directory and returns its output.
 func (g *gateway) run(arguments ...string) (string, error) {
 	g.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
@@ -55,7 +55,7 @@ func (g *gateway) written() string {
 
 func (g *gateway) adminSocket() string { return filepath.Join(g.directory, "admin.sock") }
 
-// admin reads a page of the admin endpoint.
+// written returns the Caddyfile with which the gateway was started.
 func (g *gateway) admin(path string) string {
 	g.t.Helper()
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -74,7 +74,7 @@ func (g *gateway) admin(path string) string {
 	return string(content)
 }
 
-// metric is the value of a series in the metrics; "" when there is none. series is its name with all its labels.
+// metric returns the value of a series in the metrics; "" when there is none. series is its name with all its labels.
 func (g *gateway) metric(series string) string {
 	g.t.Helper()
 	for line := range strings.Lines(g.admin("/metrics")) {

@@ -14,7 +14,7 @@ func refusedTool(a answer) bool {
 	return a.status == http.StatusOK && strings.Contains(string(a.body), `"error"`)
 }
 
-// ruled makes a server with these rules and no account to connect.
+// ruled makes a server with these rules and without an account to connect.
 func (g *gateway) ruled(rules ...any) server {
 	g.t.Helper()
 	s := g.bareServer(answering(g.t).url, nil)
@@ -60,7 +60,7 @@ func TestAttackKeyAndPolicy(t *testing.T) {
 		}
 	}
 
-	// The newest token counts: one with less takes from the key, an older one gives nothing back.
+	// The newest token counts: a newer one with fewer claims restricts the key, and an older one gives nothing back.
 	left := alice.with(claims{"groups": []string{}, "roles": []string{}, "iat": at(-30)})
 	g.send(http.MethodGet, "/api/servers", g.token(left), nil).want(t, http.StatusOK)
 	rig.Eventually(t, "the key to have lost the role", func() bool { return refusedTool(call(key, granted)) })

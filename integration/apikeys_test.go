@@ -18,7 +18,7 @@ const keysPath = "/api/llm-gateway/user/api-keys"
 // approvalConsole is the client with which users decide on held calls, and make keys for MCP servers.
 const approvalConsole = "approval_clients console"
 
-// consoleToken is a token of that client.
+// consoleToken returns a token of that client.
 func (g *gateway) consoleToken(c claims) string {
 	return g.token(c.with(claims{"azp": "console", "client_id": "console"}))
 }

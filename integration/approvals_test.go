@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// said is what clients/approvals.mjs prints.
+// said is the output of clients/approvals.mjs.
 type said struct {
 	Asked   []string `json:"asked"`
 	Text    string   `json:"text"`
@@ -25,7 +25,7 @@ type said struct {
 // approvalPage is the address at which a user decides, in a text for a model.
 var approvalPage = regexp.MustCompile(`(http://127\.0\.0\.1:[0-9]+)/approvals/([0-9a-f-]{36})`)
 
-// consoleToken is a token of the client with which developers decide on held calls.
+// consoleToken returns a token of the client with which developers decide on held calls.
 func (d *dev) consoleToken(t *testing.T) string {
 	t.Helper()
 	got := d.home.command(t, "token", "--as", clientUser, "--agent", "dev-console", "--url", d.url)
@@ -41,7 +41,7 @@ func (d *dev) callTool(t *testing.T, tool, arguments string) string {
 	return d.callToolWith(t, tool, arguments, "")
 }
 
-// callToolWith is callTool with more members of _meta, each after a comma.
+// callToolWith does the work of callTool with more members of _meta, each after a comma.
 func (d *dev) callToolWith(t *testing.T, tool, arguments, meta string) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.url+"/mcp/demo", strings.NewReader(

@@ -41,7 +41,7 @@ func TestAttackUnaskedAnswers(t *testing.T) {
 	header := func(session string) []string {
 		return []string{"Accept", bothKinds, "MCP-Protocol-Version", "2025-06-18", "Mcp-Session-Id", session}
 	}
-	// asked is the ids under which the client of a session is asked, and told that the question is taken back.
+	// asked returns the ids under which the client of a session is asked, and told that the question is cancelled.
 	asked := func(token, session string) string {
 		t.Helper()
 		events := string(g.send(http.MethodGet, s.path, token, nil, header(session)...).want(t, http.StatusOK).body)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A16: a client that draws its body out until the server is deleted reaches nothing: the server was looked up before the
-// body came.
+// TestAttackServerDeletedUnderASlowBody checks that a client that sends its body slowly until the server is deleted
+// reaches nothing (A16): the server was looked up before the body came.
 func TestAttackServerDeletedUnderASlowBody(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})

@@ -97,7 +97,8 @@ func TestAttackDrip(t *testing.T) {
 	all.Wait()
 }
 
-// paced is a body that comes 1 KiB at a time, which takes it longer than a body without credit has.
+// paced is a body that comes 1 KiB at a time. It takes longer than the time that a body has without the credit for
+// received bytes.
 type paced struct {
 	io.Reader
 	tick *time.Ticker

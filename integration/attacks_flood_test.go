@@ -19,10 +19,10 @@ import (
 	"github.com/durward-gateway/durward/integration/rig"
 )
 
-// Of the rig, under the names that tests say.
+// These are functions of the rig, under the names that tests use.
 var figures, allowed = rig.Strict, rig.Within
 
-// many is a number of things as promised, and a fifth of it among other tests.
+// many returns the promised number of things, and a fifth of it when other tests run too.
 func many(promised int) int {
 	if figures() {
 		return promised
@@ -30,13 +30,13 @@ func many(promised int) int {
 	return promised / 5
 }
 
-// percentile of times, which it sorts.
+// percentile returns a percentile of times, which it sorts.
 func percentile(times []time.Duration, percent int) time.Duration {
 	slices.Sort(times)
 	return times[(len(times)*percent+99)/100-1]
 }
 
-// flooding is an upstream whose streams send as fast as somebody takes it. sent counts bytes.
+// flooding is an upstream whose streams send as fast as the client reads. sent counts bytes.
 func flooding(t *testing.T, sent *atomic.Int64) *upstream {
 	t.Helper()
 	frame := []byte("data: " + news(strings.Repeat("x", 4<<10)) + "\n\n")
@@ -52,7 +52,7 @@ func flooding(t *testing.T, sent *atomic.Int64) *upstream {
 	})
 }
 
-// stall opens a stream and takes nothing of it.
+// stall opens a stream and reads nothing of it.
 func (g *gateway) stall(path, token string) (leave func()) {
 	g.t.Helper()
 	host := strings.TrimPrefix(g.url, "http://")
@@ -66,7 +66,7 @@ func (g *gateway) stall(path, token string) (leave func()) {
 	return func() { _ = connection.Close() }
 }
 
-// live is how many bytes are in use right after a collection, those of stacks included.
+// live returns the number of bytes in use right after a collection, including stacks.
 func (g *gateway) live() int {
 	g.t.Helper()
 	total := 0

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// secretInEnvironment is what placeholders in user input would give away.
+// secretInEnvironment is the value that placeholders in user input would reveal.
 const secretInEnvironment = "canary-of-the-environment"
 
 // TestAttackHeaders: what clients put in headers reaches the upstream only when it is on the allow-list, and never in

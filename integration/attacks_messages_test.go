@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// initializing is an upstream that gives a session to whoever initializes and answers everything else in it.
+// initializing is an upstream that gives a session to every client that initializes, and answers all later requests in
+// it.
 func initializing(t testing.TB, version string) *upstream {
 	t.Helper()
 	return newUpstream(t, func(w http.ResponseWriter, r *http.Request, body []byte) {

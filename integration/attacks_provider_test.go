@@ -160,7 +160,8 @@ func (p *grantor) serveRegister(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusCreated, asked)
 }
 
-// consent is what the user's browser does at the provider: it returns the query that the provider sends it back with.
+// consent plays the user's browser at the provider: it returns the query with which the provider sends the browser
+// back.
 func (p *grantor) consent(authURL string) url.Values {
 	p.t.Helper()
 	u, err := url.Parse(authURL)
@@ -249,7 +250,7 @@ func (p *grantor) serveMCP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":1,"result":{}}`))
 }
 
-// forgetAccess ends all access tokens; refresh tokens stay good.
+// forgetAccess ends all access tokens; refresh tokens stay valid.
 func (p *grantor) forgetAccess() { p.set(func() { clear(p.access) }) }
 
 // attackConnect connects a caller to a server of the provider.
@@ -258,7 +259,7 @@ func (g *gateway) attackConnect(token string, s server, p *grantor) answer {
 	return g.returnTo(p.consent(g.beginConnect(token, s)))
 }
 
-// returnTo is the browser coming back with a query.
+// returnTo sends the browser back with a query.
 func (g *gateway) returnTo(query url.Values) answer {
 	g.t.Helper()
 	return g.send(http.MethodGet, "/api/oauth/callback?"+query.Encode(), "", nil)

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// silent is an upstream whose streams say nothing until they are left.
+// silent is an upstream whose streams send nothing until they are left.
 func silent(t *testing.T) *upstream {
 	t.Helper()
 	return newUpstream(t, func(w http.ResponseWriter, r *http.Request, body []byte) {

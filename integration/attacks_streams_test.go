@@ -125,7 +125,7 @@ func TestAttackEvents(t *testing.T) {
 	}
 }
 
-// listenLong is listen for events of up to 2 MiB.
+// listenLong does the work of listen for events of up to 2 MiB.
 func (g *gateway) listenLong(path, token string) *eventStream {
 	g.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -520,7 +520,7 @@ func TestAttackSlowReader(t *testing.T) {
 	}
 }
 
-// disconnects is how many clients go away: DISCONNECTS, 200 by default.
+// disconnects returns the number of clients that go away: DISCONNECTS, 200 by default.
 func disconnects(t *testing.T) int {
 	t.Helper()
 	text := os.Getenv("DISCONNECTS")

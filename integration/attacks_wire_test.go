@@ -17,7 +17,7 @@ import (
 	"github.com/durward-gateway/durward/integration/rig"
 )
 
-// The messages that attacks are made of.
+// These are the messages that attacks consist of.
 const (
 	pingMessage = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 	echoCall    = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{}}}`
@@ -39,7 +39,7 @@ func answering(t testing.TB) *upstream {
 	})
 }
 
-// answerTo answers the request that a body holds with that result; a body without one is taken.
+// answerTo answers the request in a body with that result; a body without a request is accepted.
 func answerTo(w http.ResponseWriter, body []byte, result string) {
 	var request struct {
 		ID json.RawMessage `json:"id"`
@@ -76,7 +76,7 @@ func (g *gateway) exchange(raw string) []answer {
 	return g.exchangeOn(connection, raw)
 }
 
-// exchangeOn is exchange on a connection, which it closes.
+// exchangeOn does the work of exchange on a connection, which it closes.
 func (g *gateway) exchangeOn(connection net.Conn, raw string) []answer {
 	g.t.Helper()
 	defer connection.Close()
@@ -110,7 +110,7 @@ func (g *gateway) exchangeOn(connection net.Conn, raw string) []answer {
 	return answers
 }
 
-// try is send for requests whose answer may break off: it returns what came of it.
+// try does the work of send for requests whose answer may break off: it returns the received part and the error.
 func (g *gateway) try(method, path, token string, body any) (answer, error) {
 	g.t.Helper()
 	request, err := rig.NewRequest(context.Background(), method, g.url+path, token, body, "Accept", bothKinds)
@@ -126,21 +126,21 @@ func (g *gateway) try(method, path, token string, body any) (answer, error) {
 	return answer{status: response.StatusCode, header: response.Header, body: content}, err
 }
 
-// rawPost is a POST to a path as bytes; lines are further header lines, each with its line end.
+// rawPost returns a POST to a path as bytes; lines holds further header lines, each with its line end.
 func (g *gateway) rawPost(path, token, lines, body string) string {
 	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nAccept: %s\r\n%s\r\n%s",
 		path, strings.TrimPrefix(g.url, "http://"), token, bothKinds, lines, body)
 }
 
-// lengthLine is the Content-Length line of a body.
+// lengthLine returns the Content-Length line of a body.
 func lengthLine(body string) string { return fmt.Sprintf("Content-Length: %d\r\n", len(body)) }
 
-// closing ends a connection whose other requests leave it open.
+// closing returns a request that ends a connection whose other requests leave it open.
 func (g *gateway) closing() string {
 	return "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 }
 
-// wantNothing ends the test when the upstream got anything at all.
+// wantNothing ends the test when the upstream received anything.
 func (u *upstream) wantNothing(t testing.TB) {
 	t.Helper()
 	if got := u.bytes(); got != "" {
@@ -200,7 +200,7 @@ func (a answer) wantRPC(t testing.TB, status, code int, id, name string) answer 
 	return a
 }
 
-// statuses are those of several answers.
+// statuses returns the statuses of several answers.
 func statuses(answers []answer) []int {
 	var all []int
 	for _, a := range answers {

@@ -19,8 +19,9 @@ import (
 	_ "modernc.org/sqlite" // the driver
 )
 
-// wantForged wants a verification to find what was forged, before the gateway runs again, beside it, and after it has signed further
-// checkpoints and ended; and the gateway to work, and not to have gone on from it.
+// wantForged checks that a verification finds the forged record: before the gateway runs again, beside it, and after it
+// has signed further checkpoints and ended. It also checks that the gateway works, and has not gone on from the forged
+// record.
 func wantForged(t *testing.T, g *gateway, want string) {
 	t.Helper()
 	found := func(when string) {
@@ -40,8 +41,8 @@ func wantForged(t *testing.T, g *gateway, want string) {
 // exitFound is the exit code of a verification that found something.
 const exitFound = 2
 
-// forgeRecord appends a record to a chain of the store's own records, and moves the chain's head, as somebody does who can write the
-// database file and has not the master key.
+// forgeRecord appends a record to a chain of the store's own records, and moves the chain's head, like an attacker who
+// can write the database file and does not have the master key.
 func forgeRecord(t *testing.T, g *gateway, mac func(last []byte) []byte) {
 	t.Helper()
 	db, err := sql.Open("sqlite", filepath.Join(g.directory, "durward.db"))
@@ -86,7 +87,7 @@ func forgeRecord(t *testing.T, g *gateway, mac func(last []byte) []byte) {
 	}
 }
 
-// hashOfRecord is what docs/audit-format.md says that the hash of a record is.
+// hashOfRecord returns the hash of a record by the rules of docs/audit-format.md.
 func hashOfRecord(previous []byte, organization, node, segment string, text []byte, sequence int64) []byte {
 	h := sha256.New()
 	h.Write(previous)
@@ -141,7 +142,7 @@ func TestForgedRecord(t *testing.T) {
 	}
 }
 
-// killedJournal is a gateway that was killed, whose ring somebody has removed, with the path of the segment that grew.
+// killedJournal returns a gateway that was killed and whose ring was removed, with the path of the segment that grew.
 func killedJournal(t *testing.T) (g *gateway, segment string) {
 	t.Helper()
 	g = startGateway(t, settings{})
@@ -169,7 +170,8 @@ func killedJournal(t *testing.T) (g *gateway, segment string) {
 
 var journalLine = regexp.MustCompile(`(?m)^\{"o":"(0[^"]*)","n":(\d+),"h":"([^"]*)"(,"m":"[^"]*")?,"e":.*\n`)
 
-// forgeLine makes the line that follows the last one of an organization's chain in a segment. mac is what it has for a MAC.
+// forgeLine makes the line that follows the last one of an organization's chain in a segment. mac stands in the place
+// of its MAC.
 func forgeLine(t *testing.T, text, mac string) (line string) {
 	t.Helper()
 	all := journalLine.FindAllStringSubmatch(text, -1)

@@ -188,7 +188,7 @@ func TestAuditOfRefusals(t *testing.T) {
 	}
 }
 
-// refusalsFound reads the newest records, and says what of TestAuditOfRefusals is among them.
+// refusalsFound reads the newest records, and returns those of TestAuditOfRefusals.
 func (g *gateway) refusalsFound(t *testing.T, boss, id, modelsID, trace string) map[string]bool {
 	t.Helper()
 	var page struct {

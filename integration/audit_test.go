@@ -21,7 +21,7 @@ import (
 	"testing"
 )
 
-// auditRow is an event of the audit log as the API shows it.
+// auditRow is an event of the audit log in the API.
 type auditRow struct {
 	ID              string          `json:"id"`
 	Kind            string          `json:"kind"`

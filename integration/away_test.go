@@ -16,10 +16,10 @@ import (
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 )
 
-// readyWithin is how soon a gateway is ready after its database is (Z-F01), with room for a busy machine.
+// readyWithin is the time within which a gateway is ready after its database is (Z-F01), with room for a busy machine.
 var readyWithin = rig.Within(2 * time.Second)
 
-// unready is what /readyz says while the store is away.
+// unready is the answer of /readyz while the store cannot be reached.
 type unready struct {
 	Error, Message string
 	Details        struct {
@@ -28,7 +28,7 @@ type unready struct {
 	}
 }
 
-// wantAway checks that the gateway lives, and says of its store what it must.
+// wantAway checks that the gateway lives, and reports the state of its store correctly.
 func (g *gateway) wantAway(reason string) {
 	g.t.Helper()
 	g.send(http.MethodGet, "/healthz", "", nil).want(g.t, http.StatusOK)
@@ -57,7 +57,7 @@ func (g *gateway) wantReady(since time.Time) {
 	g.t.Logf("ready %v after the database", took.Round(time.Millisecond))
 }
 
-// everyFamily is a request to each kind of address that the gateway has.
+// everyFamily sends a request to each kind of address that the gateway has.
 func (g *gateway) everyFamily(token string) map[string]int {
 	g.t.Helper()
 	statuses := make(map[string]int)
@@ -169,7 +169,7 @@ func TestStoreGoneAtReload(t *testing.T) {
 	g.eventually("the log says that it is over", func() bool { return strings.Contains(g.output.String(), "the store serves again") })
 }
 
-// wantFewLines checks that the log says once for all requests that the store refuses them, and what is wrong with it.
+// wantFewLines checks that the log reports once for all requests that the store refuses them, and the reason.
 func (g *gateway) wantFewLines(caller claims) {
 	g.t.Helper()
 	from, before := time.Now(), g.output.String()

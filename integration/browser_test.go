@@ -121,7 +121,7 @@ func newLanding(t *testing.T) string {
 	return server.URL
 }
 
-// authURL begins a connection to the demo and returns where the user has to go.
+// authURL begins a connection to the demo and returns the address to which the user has to go.
 func (d *dev) authURL(t *testing.T, token, returnURL string) string {
 	t.Helper()
 	path := "/api/servers/demo/connect"

@@ -55,7 +55,7 @@ func TestClientsLogIn(t *testing.T) {
 	d.process.checkLog(t)
 }
 
-// loginWithGoSDK lets go-sdk's client log in and returns what whoami says.
+// loginWithGoSDK lets go-sdk's client log in and returns the answer of whoami.
 func loginWithGoSDK(t *testing.T, server string) string {
 	t.Helper()
 	browser := newClient(t)
@@ -93,7 +93,8 @@ func loginWithGoSDK(t *testing.T, server string) string {
 	return textOf(result)
 }
 
-// logInAs plays the user's browser at the development identity provider and returns what it sends back to the client.
+// logInAs plays the user's browser at the development identity provider and returns the query that it sends back to the
+// client.
 func logInAs(browser *http.Client, address, user string) (url.Values, error) {
 	response, err := browser.Get(address)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 // conformanceScript sets up, serves, runs and compares; see its first lines.
 const conformanceScript = "conformance/mcp-conformance"
 
-// conformanceRuns is how often each suite runs through the gateway: CONFORMANCE_RUNS, 5 by default. A stream that is
-// lost now and then shows in one of a few runs.
+// conformanceRuns returns the number of runs of each suite through the gateway: CONFORMANCE_RUNS, 5 by default. A
+// stream that is lost now and then shows up in one of a few runs.
 func conformanceRuns(t *testing.T) int {
 	t.Helper()
 	text := os.Getenv("CONFORMANCE_RUNS")
@@ -80,8 +80,8 @@ func serveReference(t *testing.T, tools, mode string) string {
 	return address
 }
 
-// runSuite runs a suite and leaves its findings in out. Its exit status says whether all checks passed, which is not the
-// question here.
+// runSuite runs a suite and leaves its findings in out. Its exit status tells whether all checks passed, and is ignored
+// here.
 func runSuite(t *testing.T, tools, suite, url, out, token string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), suiteTimeout)
@@ -94,7 +94,7 @@ func runSuite(t *testing.T, tools, suite, url, out, token string) {
 	}
 }
 
-// compareChecks fails the test when a check came out differently, but for what a file of expectations says about a suite.
+// compareChecks fails the test when the results of a check differ, except for those in a suite's file of expectations.
 func compareChecks(t *testing.T, direct, through string, expectations ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), suiteTimeout)

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// crashCycles is how often TestCrash kills the gateway: CRASH_CYCLES, 20 by default.
+// crashCycles returns the number of times that TestCrash kills the gateway: CRASH_CYCLES, 20 by default.
 func crashCycles(t *testing.T) int {
 	t.Helper()
 	text := os.Getenv("CRASH_CYCLES")
@@ -57,7 +57,7 @@ func TestCrash(t *testing.T) {
 }
 
 // writeAndKill lets the writers write until a number of writes is acknowledged, kills the gateway in the middle of the
-// next ones, and returns how many were acknowledged.
+// next ones, and returns the number of acknowledged ones.
 func (g *gateway) writeAndKill(writers []*writer) int {
 	g.t.Helper()
 	acknowledged := make(chan struct{})
@@ -98,13 +98,13 @@ type writer struct {
 	err                    error // of the last write
 }
 
-// record is what a writer knows about a server that it has made.
+// record holds the facts that a writer knows about a server that it has made.
 type record struct {
 	id      string // "" until creation was acknowledged
 	name    string
 	version int // the last one that was acknowledged
 	key     string
-	// trying are version and key of the one write that was not acknowledged.
+	// trying holds version and key of the one write that was not acknowledged.
 	trying    int
 	tryingKey string
 }
@@ -190,7 +190,7 @@ func (w *writer) send(method, address string, body, into any) error {
 	return json.Unmarshal(content, into)
 }
 
-// stored is a server as the gateway lists it.
+// stored is a server in the gateway's list.
 type stored struct {
 	ID               string `json:"id"`
 	Name             string `json:"name"`
@@ -201,7 +201,7 @@ type stored struct {
 	} `json:"meta"`
 }
 
-// compareJournals holds what is stored against what was acknowledged.
+// compareJournals compares the stored data with the acknowledged writes.
 func (g *gateway) compareJournals(writers []*writer, party *thirdParty) {
 	g.t.Helper()
 	for _, w := range writers {
@@ -260,7 +260,7 @@ func (g *gateway) compareServer(w *writer, r *record, s stored) {
 	}
 }
 
-// compareKey calls a server and looks at the key that arrives.
+// compareKey calls a server and checks the key that arrives.
 func (g *gateway) compareKey(w *writer, r *record, party *thirdParty) {
 	g.t.Helper()
 	if r.key == "" {

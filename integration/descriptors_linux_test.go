@@ -68,7 +68,7 @@ func TestDescriptorsExhausted(t *testing.T) {
 	r.call()
 }
 
-// processorTime is what a process has used of processors until now.
+// processorTime returns the processor time that a process has used until now.
 func processorTime(t *testing.T, pid int) time.Duration {
 	t.Helper()
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// asked asks for something of models with a JSON body, or with none.
+// asked sends a request about models with a JSON body, or with none.
 func (d *dev) asked(t *testing.T, token, method, path, body string) (int, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, d.url+path, strings.NewReader(body))

@@ -18,7 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// devHome is a home directory with nothing in it but what the processes of a test put there.
+// devHome is a home directory with nothing in it but the files of a test's processes.
 type devHome struct {
 	path  string
 	admin string // where Caddy's admin endpoint is by default; "": where Caddy has it, a port that another program may have
@@ -48,7 +48,7 @@ func (h devHome) environment() []string {
 	return variables
 }
 
-// devOutcome is how a command ended.
+// devOutcome is the result of a command.
 type devOutcome struct {
 	stdout, stderr string
 	code           int
@@ -179,7 +179,7 @@ func (d *dev) connect(t *testing.T, token, account string) {
 	}
 }
 
-// whoami calls the demo's tool of that name with an MCP client and returns the account that it answers.
+// whoami calls the demo's tool of that name with an MCP client and returns the account in the answer.
 func (d *dev) whoami(t *testing.T, token string) string {
 	t.Helper()
 	client := mcp.NewClient(&mcp.Implementation{Name: "dev-test", Version: "1"}, nil)

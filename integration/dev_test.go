@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// devJWT is what no output but that of token may hold, and devKey what none may.
+// devJWT matches text that only the output of token may contain, and devKey text that no output may.
 var (
 	devJWT = regexp.MustCompile(`eyJ[A-Za-z0-9_-]{10,}`)
 	devKey = regexp.MustCompile(`dw-[A-Za-z0-9_-]{20,}`)

@@ -155,7 +155,7 @@ func TestLargeMessages(t *testing.T) {
 	}
 }
 
-// sized is an answer to ping whose result has that size.
+// sized returns an answer to ping whose result has that size.
 func sized(size int) string {
 	return `{"jsonrpc":"2.0","id":2,"result":"` + strings.Repeat("a", size) + `"}`
 }

@@ -176,7 +176,8 @@ func TestExitAfterReload(t *testing.T) {
 	}
 }
 
-// A process that is to exit says so on /readyz, and takes new connections as before until what balances the load has noticed.
+// TestExitDelay checks that a process that is to exit reports it on /readyz, and accepts new connections as before
+// until load balancers have noticed.
 func TestExitDelay(t *testing.T) {
 	t.Parallel()
 	const delay = 10 * time.Second

@@ -1,5 +1,5 @@
-// Package chaos stands between two programs that speak TCP, and breaks what passes: it holds everything back, delays it,
-// cuts connections, refuses new ones, and keeps single messages of PostgreSQL to itself.
+// Package chaos is a proxy between two programs that speak TCP, and breaks the traffic: it holds everything back,
+// delays it, cuts connections, refuses new ones, and keeps single messages of PostgreSQL to itself.
 package chaos
 
 import (
@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Proxy listens on loopback and forwards to one address. It begins as one that changes nothing. Its methods may be called
-// at any time and concern open connections too.
+// Proxy listens on loopback and forwards to one address. It begins as one that changes nothing. Its methods may be
+// called at any time and concern open connections too.
 type Proxy struct {
 	target   string
 	listener net.Listener
@@ -66,10 +66,10 @@ func start(tb testing.TB, target string, framed bool) *Proxy {
 	return p
 }
 
-// Addr is where the proxy listens, host:port.
+// Addr returns the address on which the proxy listens, host:port.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Pause holds every byte back: connections stay open, new ones are taken, and nothing comes of it.
+// Pause holds every byte back: connections stay open, new ones are accepted, and no byte arrives.
 func (p *Proxy) Pause() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,14 +108,14 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// Refuse resets new connections, or takes them again.
+// Refuse resets new connections, or accepts them again.
 func (p *Proxy) Refuse(refuse bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refuse = refuse
 }
 
-// Delay holds every piece of what passes back for d, on both ways.
+// Delay holds every passing piece back for d, in both directions.
 func (p *Proxy) Delay(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,16 +133,16 @@ func (p *Proxy) Keep(kinds ...byte) {
 	}
 }
 
-// CutInstead breaks a connection instead of passing on a message of the server's of which cut says so, one of CommandComplete
-// for example ('C', "COMMIT\x00"); nil: none. It is asked about messages of up to 64 bytes, by several connections at a time.
-// For proxies of NewPostgreSQL.
+// CutInstead breaks a connection instead of passing on a message of the server for which cut returns true, for example
+// one of CommandComplete ('C', "COMMIT\x00"); nil: none. It is asked about messages of up to 64 bytes, by several
+// connections at a time. For proxies of NewPostgreSQL.
 func (p *Proxy) CutInstead(cut func(kind byte, body []byte) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cut = cut
 }
 
-// Open says how many connections there are.
+// Open returns the number of connections.
 func (p *Proxy) Open() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -236,7 +236,7 @@ func (l *link) reset() {
 	}
 }
 
-// wait blocks as long as nothing may pass. It is false when the link is broken.
+// wait blocks as long as nothing may pass. It returns false when the link is broken.
 func (p *Proxy) wait(l *link) bool {
 	p.mu.Lock()
 	flowing, delay := p.flowing, p.delay
@@ -281,8 +281,8 @@ func (p *Proxy) forward(l *link, to io.Writer, from io.Reader) {
 	}
 }
 
-// forwardMessages is forward for messages of PostgreSQL's server: a kind, a length that counts itself, a body
-// (https://www.postgresql.org/docs/current/protocol-message-formats.html).
+// forwardMessages does the work of forward for messages of PostgreSQL's server: a kind, a length that counts itself, a
+// body (https://www.postgresql.org/docs/current/protocol-message-formats.html).
 func (p *Proxy) forwardMessages(l *link, to io.Writer, from io.Reader) {
 	read, write := io.Pipe()
 	var out sync.WaitGroup

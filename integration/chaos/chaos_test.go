@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patient bounds waiting for what must come, and quiet is how long nothing must.
+// patient is the longest wait for an expected event, and quiet is the time for which no event must come.
 const (
 	patient = 30 * time.Second
 	quiet   = 50 * time.Millisecond

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// holder is a server whose calls need their user's word.
+// holder is a server whose calls need their user's approval.
 type holder struct {
 	c        *cluster
 	client   *http.Client
@@ -42,13 +42,13 @@ func (h *holder) tokenOf(client string) string {
 // nextRound calls through a client of its own: a gateway asks a user about no more than 120 calls of a client in ten minutes.
 func (h *holder) nextRound(i int) { h.caller = h.tokenOf(fmt.Sprint("caller-", i)) }
 
-// Capabilities of clients.
+// These are the capabilities of clients.
 const (
 	knowsNothing = `{}`
 	opensPages   = `{"elicitation":{"url":{}}}`
 )
 
-// call calls the tool with an argument; state is what an earlier answer said to bring along.
+// call calls the tool with an argument; state is the state from an earlier answer.
 func (h *holder) call(n *node, client *http.Client, argument int, capabilities, state string) answer {
 	more := ""
 	if state != "" {
@@ -63,7 +63,7 @@ func (h *holder) call(n *node, client *http.Client, argument int, capabilities, 
 
 var page = regexp.MustCompile(`/approvals/([0-9a-f-]{36})`)
 
-// held is the id of the approval that an answer speaks of, and the state to bring along, if any.
+// held returns the id of the approval that an answer names, and the state to bring along, if any.
 func (h *holder) held(a answer) (id, state string) {
 	h.c.t.Helper()
 	found := page.FindSubmatch(a.body)

@@ -9,19 +9,19 @@ import (
 
 const organization = "0190aaaa-0000-7000-8000-00000000ac3e"
 
-// Callers.
+// These are the callers.
 var (
 	admin = members{"sub": "0190bbbb-0000-7000-8000-000000000001", "email": "admin@acme.test", "roles": []string{"admin"}}
 	alice = members{"sub": "0190bbbb-0000-7000-8000-000000000002", "email": "alice@acme.test"}
 )
 
-// person is a user whom no gateway has seen.
+// person returns the claims of a user whom no gateway has seen.
 func person() members {
 	i := names.Add(1)
 	return members{"sub": fmt.Sprintf("0190cccc-0000-7000-8000-%012d", i), "email": fmt.Sprint("p", i, "@acme.test")}
 }
 
-// atPage are the claims of somebody who uses the gateway's own client, which may make keys for MCP servers.
+// atPage returns the claims of a user of the gateway's own client, which may make keys for MCP servers.
 func atPage(claims members) members {
 	claims["client_id"], claims["azp"] = "approver", "approver"
 	return claims

@@ -1,3 +1,3 @@
-// Package cluster looks at several gateways on one PostgreSQL from outside: what one of them is told, all of them do, also
-// when connections break and nodes die. `make cluster-test` prints the figures of docs/postgresql.md.
+// Package cluster tests several gateways on one PostgreSQL from outside: a change at one of them takes effect at all,
+// also when connections break and nodes die. `make cluster-test` prints the figures of docs/postgresql.md.
 package cluster

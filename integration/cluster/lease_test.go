@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// lease is for how long a node goes on by what it knows when it does not hear of the others.
+// lease is the time for which a node goes on with its present knowledge when it does not hear of the others.
 const lease = 10 * time.Second
 
 // TestCutOff: Z-N03, a node that reaches clients but not the store serves what it knows for the lease and refuses then, cuts

@@ -136,7 +136,7 @@ func startLimited(t *testing.T, rate int, option, limits string, env ...string) 
 	return c, s
 }
 
-// limitStatus is what a node says of the one limit.
+// limitStatus is the report of a node about the one limit.
 type limitStatus struct {
 	Used     float64 `json:"rpm_used"`
 	Degraded bool
@@ -151,7 +151,7 @@ func (c *cluster) status(n *node, client *http.Client) limitStatus {
 	return all[0]
 }
 
-// pressure is callers of every node who call one after the other, whatever they are answered, until end is called.
+// pressure runs callers at every node who call one after the other, whatever the answers are, until end is called.
 type pressure struct {
 	c       *cluster
 	callers int // of each node
@@ -203,8 +203,8 @@ func (p *pressure) note(n *node, began time.Time, a answer) {
 	}
 }
 
-// bound is what nodes let through at most that begin to count alone now: each its share, or what it has let through by itself
-// where that is more.
+// bound returns the greatest number of calls that nodes let through that begin to count alone now: each node its share,
+// or the number that it has let through by itself when that is more.
 func (p *pressure) bound(rate int) (bound int) {
 	share := rate / size
 	if !rig.Strict() {
@@ -222,7 +222,7 @@ func (p *pressure) passedAt(n *node) int {
 	return len(p.passed[n])
 }
 
-// all are the calls that passed, of all nodes.
+// all returns the calls that passed, of all nodes.
 func (p *pressure) all() (calls []admitted) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -259,7 +259,7 @@ func (p *pressure) awaitTogether() {
 	p.awaitRefusals()
 }
 
-// took is how long calls took that began after a time, in order.
+// took returns the durations, in order, of calls that began after a time.
 func (p *pressure) took(since time.Time) (took []time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -277,7 +277,7 @@ func (p *pressure) took(since time.Time) (took []time.Duration) {
 }
 
 // pressLimit calls on all nodes at once until the limit has been full for a while, as many minutes as there are rounds.
-// It returns what passed, those after the limit was known, and how many were refused.
+// It returns the passed calls, those after the limit was known, and the number of refused ones.
 func (c *cluster) pressLimit(s server, rate, rounds int) (passed []admitted, refused int) {
 	c.t.Helper()
 	const (
@@ -341,7 +341,7 @@ func (c *cluster) pressLimit(s server, rate, rounds int) (passed []admitted, ref
 	return passed, refused
 }
 
-// fullest is the largest number of calls that one minute has certainly held: those that began and ended in it.
+// fullest returns the largest number of calls that one minute has certainly held: those that began and ended in it.
 func fullest(calls []admitted) (most int) {
 	slices.SortFunc(calls, func(a, b admitted) int { return a.began.Compare(b.began) })
 	for i, first := range calls {

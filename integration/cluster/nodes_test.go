@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(rig.Run(pgtest.Main{M: m}))
 }
 
-// Of the rig, under the names that tests say.
+// These are functions of the rig, under the names that tests use.
 var number, eventually, within = rig.Number, rig.Eventually, rig.Within
 
 const callTimeout = rig.CallTimeout
@@ -60,7 +60,7 @@ func startCluster(t *testing.T) *cluster {
 	return startClusterWith(t, "")
 }
 
-// startClusterWith is startCluster with lines for the durward option, and variables for the nodes.
+// startClusterWith does the work of startCluster with lines for the durward option, and variables for the nodes.
 func startClusterWith(t *testing.T, option string, env ...string) *cluster {
 	t.Helper()
 	rig.Figures(t)
@@ -141,7 +141,8 @@ func (n *node) restart() {
 // addresses number the addresses that clients call from.
 var addresses atomic.Uint32
 
-// newClient is a client of the cluster with an address of its own, because wrong credentials are counted by address.
+// newClient returns a client of the cluster with an address of its own, because wrong credentials are counted by
+// address.
 func newClient(t testing.TB) *http.Client {
 	i := addresses.Add(1)
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, byte(1+i>>16), byte(i>>8), byte(i))}}
@@ -152,7 +153,7 @@ func newClient(t testing.TB) *http.Client {
 	}
 }
 
-// answer is what came back for a request; status 0: nothing did.
+// answer is the answer to a request; status 0: there was none.
 type answer struct {
 	status int
 	header http.Header
@@ -185,7 +186,7 @@ func (n *node) open(ctx context.Context, client *http.Client, method, path, toke
 	return client.Do(request)
 }
 
-// members are those of a JSON object.
+// members holds the members of a JSON object.
 type members map[string]any
 
 // api calls a node's API and ends the test unless it succeeds.
@@ -245,7 +246,7 @@ func (n *node) call(client *http.Client, token string, s server) answer {
 	return n.send(client, http.MethodPost, "/mcp/"+s.slug, token, toolCall, "Accept", "application/json, text/event-stream")
 }
 
-// passed says whether the upstream answered.
+// passed reports whether the upstream answered.
 func (a answer) passed() bool {
 	return a.status == http.StatusOK && bytes.Contains(a.body, []byte(`"content"`)) && !bytes.Contains(a.body, []byte(`"isError":true`))
 }

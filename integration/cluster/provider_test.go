@@ -25,9 +25,10 @@ type provider struct {
 	access  map[string]time.Time // until when
 	refresh map[string]*grant
 	life    time.Duration // of the next connection's access token; refreshed ones live for an hour
-	// answering, when set, runs when the provider has made up its answer to a refresh, and answered when that has left.
+	// answering, when set, runs when the provider has prepared its answer to a refresh, and answered when the answer has
+	// been sent.
 	answering, answered func()
-	// tolerant: a refresh token that was just used gets the same answer again.
+	// tolerant reports that a refresh token that was just used gets the same answer again.
 	tolerant  bool
 	refreshes int // that gave tokens
 	reused    int // used tokens that came again
@@ -35,7 +36,7 @@ type provider struct {
 	refused   int // calls with a token that is not good
 }
 
-// grant is what a user's login gave.
+// grant holds the tokens of a user's login.
 type grant struct {
 	current string
 	last    members // the answer that gave current
@@ -69,7 +70,7 @@ func newProvider(t testing.TB) *provider {
 	mux.HandleFunc("GET /authorize", p.serveAuthorize)
 	mux.HandleFunc("POST /token", p.serveToken)
 	mux.HandleFunc("/mcp", p.serveMCP)
-	p.server = httptest.NewUnstartedServer(mux) // what answers asks it for its address
+	p.server = httptest.NewUnstartedServer(mux) // the handlers ask it for its address
 	p.server.Start()
 	t.Cleanup(func() {
 		p.server.CloseClientConnections()
@@ -106,7 +107,7 @@ func (p *provider) serveToken(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// tokens answers a request for tokens; nil: it is refused.
+// tokens returns the answer to a request for tokens; nil: it is refused.
 func (p *provider) tokens(form url.Values) (answer members, before, after func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -137,7 +138,7 @@ func (p *provider) tokens(form url.Values) (answer members, before, after func()
 	return nil, nil, nil
 }
 
-// give is called with the lock held.
+// give makes the tokens of a grant. It is called with the lock held.
 func (p *provider) give(g *grant, life time.Duration) {
 	access := rand.Text()
 	g.current = rand.Text()
@@ -165,7 +166,7 @@ func (p *provider) serveMCP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":7,"result":{"content":[]}}`)
 }
 
-// counted is what happened since the last look.
+// counted holds the numbers of events since the last look.
 type counted struct{ refreshes, reused, families, refused int }
 
 func (p *provider) count() counted {

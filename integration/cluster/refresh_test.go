@@ -9,18 +9,18 @@ import (
 	"github.com/durward-gateway/durward/integration/rig"
 )
 
-// user is somebody who is connected.
+// user is a connected user.
 type user struct {
 	token   string
 	expires time.Time // of the access token
 }
 
-// callers is how many calls come in at the instant of an expiry.
+// callers is the number of calls that come in at the instant of an expiry.
 const callers = 500
 
-// storm makes that many calls of one user at once, spread over the nodes, and returns those that failed. What a node answers 503
-// because its store does not answer in time is asked again, unless figures are taken: 500 calls keep a slow machine busy
-// for longer than a node waits for its store.
+// storm makes that many calls of one user at once, spread over the nodes, and returns those that failed. A call that a
+// node answers 503 because its store does not answer in time is repeated, unless figures are measured: 500 calls keep a
+// slow machine busy for longer than a node waits for its store.
 func storm(nodes []*node, client *http.Client, u user, s server) (failed []answer) {
 	var mu sync.Mutex
 	var all sync.WaitGroup

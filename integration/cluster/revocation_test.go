@@ -20,7 +20,7 @@ import (
 	"github.com/durward-gateway/durward/integration/rig"
 )
 
-// upstream is an MCP server whose calls succeed and whose event streams say one thing and go on.
+// upstream is an MCP server whose calls succeed and whose event streams send one event and stay open.
 type upstream struct {
 	server *httptest.Server
 	calls  atomic.Int64
@@ -53,14 +53,14 @@ func (u *upstream) entry() members {
 	return members{"url": u.server.URL + "/mcp", "events_url": u.server.URL + "/events"}
 }
 
-// right is what a trial takes away: until then the token calls the server and listens to it on every node.
+// right is a right that a trial takes away: until then the token calls the server and listens to it on every node.
 type right struct {
 	token  string
 	server server
 	take   func(n *node)
-	// after says how a node answers from then on.
+	// after checks a node's answer after that.
 	after func(a answer) bool
-	// reason is what the last event of its streams says.
+	// reason is the reason in the last event of its streams.
 	reason string
 }
 
@@ -77,7 +77,7 @@ func status(codes ...int) func(a answer) bool {
 
 const keysPath = "/api/llm-gateway/user/api-keys"
 
-// rights make the rights that are taken away, by turns. What is made is made through one node.
+// rights makes the rights to take away, by turns. It makes them through one node.
 type rights struct {
 	c      *cluster
 	client *http.Client
@@ -192,14 +192,14 @@ func (n *node) listen(client *http.Client, r right) *stream {
 	return s
 }
 
-// outcome is when a right was over, from the answer to its taking on.
+// outcome holds the times at which a right ended, counted from the answer to its removal.
 type outcome struct {
 	refused, cut time.Duration // at the last node
-	own          bool          // the node that took it away refused from the first call on
+	own          bool          // the node that removed it refused from the first call on
 	trouble      []string
 }
 
-// end takes a right away through one node and watches all of those in watched.
+// end removes a right through one node and watches all nodes in watched.
 func (r right) end(by *node, watched []*node) outcome {
 	t := by.cluster.t
 	t.Helper()
@@ -264,8 +264,8 @@ func (r right) end(by *node, watched []*node) outcome {
 	return o
 }
 
-// revoke takes rights of every kind away, through every node, and prints when they were over at the latest. disturb, when
-// there is one, runs right before.
+// revoke removes rights of every kind, through every node, and prints the latest times at which they ended. disturb,
+// when there is one, runs right before.
 func (c *cluster) revoke(r *rights, trials int, promised time.Duration, disturb func()) {
 	c.t.Helper()
 	worst := make(map[string]outcome)
@@ -347,7 +347,7 @@ func TestRevocationSilent(t *testing.T) {
 	})
 }
 
-// listening are the database's processes that serve the nodes' dedicated connections and do nothing at the moment.
+// listening returns the database's processes that serve the nodes' dedicated connections and are idle at the moment.
 func (c *cluster) listening() (pids []int) {
 	c.t.Helper()
 	for _, text := range strings.Fields(c.database.Query(c.t, `SELECT COALESCE(string_agg(pid::text, ' '), '') FROM pg_stat_activity WHERE state = 'idle' AND

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// sessionUpstream is a server with sessions. It counts its calls, and which calls it was told to be taken back.
+// sessionUpstream is a server with sessions. It counts its calls and their cancellations.
 type sessionUpstream struct{ sessions, calls, cancelled atomic.Int64 }
 
 func (u *sessionUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -34,7 +34,7 @@ func (u *sessionUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// session begins a session of a client that asks its user, and returns what the requests of the session have in their headers.
+// session begins a session of a client that asks its user, and returns the headers for the requests of the session.
 func (h *holder) session(n *node) []string {
 	h.c.t.Helper()
 	a := n.send(h.client, http.MethodPost, "/mcp/"+h.server.slug, h.caller, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{`+

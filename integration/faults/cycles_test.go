@@ -13,16 +13,16 @@ const (
 	// perRound is after how many cycles everything begins anew, so that lists stay short.
 	perRound = 50
 	writers  = 8
-	// failures is how many writes a writer tries that are not acknowledged, while the database is away.
+	// perRound is the number of cycles after which everything begins anew, so that lists stay short.
 	failures = 3
 )
 
-// tally is what cycles have shown so far.
+// failures is the number of writes that a writer tries without acknowledgement, while the database is away.
 type tally struct {
 	cycles            int
 	acks              int64
 	unknown, resolved int
-	slowest           time.Duration // until all nodes were ready again
+	slowest           time.Duration // tally holds the results of the cycles so far.
 	spent             time.Duration // on cycles and comparisons
 }
 
@@ -31,8 +31,8 @@ func (s tally) String() string {
 		s.cycles, s.acks, s.unknown, s.resolved, s.slowest.Round(time.Millisecond), (s.spent / time.Duration(max(s.cycles, 1))).Round(time.Millisecond))
 }
 
-// rounds runs cycles on sites that begin anew after some, and prints what they have shown. cycle returns how long it took
-// until all nodes were ready again.
+// rounds runs cycles on sites that begin anew after some, and prints the results. cycle returns the time until all
+// nodes were ready again.
 func rounds(t *testing.T, cycles int, begin func(t *testing.T) (l *load, cycle func(n int) time.Duration)) {
 	t.Helper()
 	var sum tally
@@ -64,7 +64,7 @@ func rounds(t *testing.T, cycles int, begin func(t *testing.T) (l *load, cycle f
 	}
 }
 
-// some is after how many more acknowledged writes a fault comes.
+// some returns the number of acknowledged writes after which the next fault comes.
 func some() int64 { return 80 + rand.Int64N(80) }
 
 // TestKills: Z-D02, Z-X01, the one gateway on the embedded store is killed while it writes.
@@ -109,7 +109,8 @@ func (l *load) kill(which int) time.Duration {
 	return took
 }
 
-// lazy has PostgreSQL acknowledge commits that it has not written yet, unless its client says otherwise: the gateway does.
+// lazy makes PostgreSQL acknowledge commits that it has not written yet, unless its client forbids that: the gateway
+// does.
 var lazy = []string{"synchronous_commit=off", "wal_writer_delay=10s"}
 
 // TestStops: Z-F02, PostgreSQL is stopped at once, as by a crash, while two gateways write, and is started again. Nothing is

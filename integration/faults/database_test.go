@@ -76,7 +76,7 @@ func TestTerminated(t *testing.T) {
 	l.calm(t)
 }
 
-// calm has everybody write where nothing is broken any more.
+// calm lets all writers write when nothing is broken any more.
 func (l *load) calm(t *testing.T) {
 	t.Helper()
 	for _, w := range l.writers {
@@ -227,8 +227,8 @@ func TestSlowDatabase(t *testing.T) {
 	}
 }
 
-// readDeadline is what a read of the store may take.
+// readDeadline is the longest time for a read of the store.
 const readDeadline = 2 * time.Second
 
-// lease is for how long a node goes on by what it knows when it does not hear of the others.
+// lease is the time for which a node goes on with its present knowledge when it does not hear of the others.
 const lease = 10 * time.Second

@@ -1,5 +1,6 @@
-// Package faults breaks what a gateway stands on (the process itself, its PostgreSQL, the connections between them, its disk,
-// its log) and holds what it promises against what it does. Its heart are cycles of kill -9 and of stops of PostgreSQL under
-// writes: writers keep a journal of what they intend and of what was acknowledged, and it is compared with what the API shows
-// after each recovery. `make faults` runs the long form; README.md says which test proves which promise.
+// Package faults breaks the things that a gateway depends on (the process itself, its PostgreSQL, the connections
+// between them, its disk, its log) and compares the gateway's behaviour with its promises. Its main tests are cycles of
+// kill -9 and of stops of PostgreSQL under writes: writers keep a journal of their intended and their acknowledged
+// writes, and it is compared with the objects in the API after each recovery. `make faults` runs the long form;
+// README.md lists the test for each promise.
 package faults

@@ -11,15 +11,15 @@ import (
 	"testing"
 )
 
-// grantor is an OAuth provider with an MCP server that takes no token. It believes every code, and remembers which tokens it gave for
-// it.
+// grantor is an OAuth provider with an MCP server that takes no token. It accepts every code, and remembers the tokens
+// that it gave for it.
 type grantor struct {
 	server *httptest.Server
 
 	mu    sync.Mutex
 	given map[string][]string // tokens, by code
 	told  []string            // which it was told to forget
-	// hold, when there is one, has revocations of the tokens of holding wait until it is closed, and end without having happened.
+	// hold, when set, makes revocations of the tokens of holding wait until it is closed, and end without effect.
 	hold    chan struct{}
 	holding []string      // tokens
 	held    chan struct{} // one that waits is sent here, when there is room
@@ -92,8 +92,9 @@ func (p *grantor) revoke(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusServiceUnavailable)
 }
 
-// holdRevocations has revocations of the tokens of some codes wait until release is called. From then on they happen. Those of
-// others happen meanwhile: what was told before a kill is told again. held has something once one waits.
+// holdRevocations makes revocations of the tokens of some codes wait until release is called. From then on they take
+// effect. Those of other codes take effect meanwhile: a revocation that was sent before a kill is sent again. held
+// receives a value once one waits.
 func (p *grantor) holdRevocations(codes []string) (held <-chan struct{}, release func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,7 +111,7 @@ func (p *grantor) holdRevocations(codes []string) (held <-chan struct{}, release
 	}
 }
 
-// toldOf counts which tokens of a code it was told to forget.
+// toldOf returns the number of tokens of a code that it was told to revoke.
 func (p *grantor) toldOf(code string) (told int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// thing is one object that a writer has made, as the writer's journal has it. Its state is a text that the writer chose;
-// "" is: it is not there.
+// thing is one object of a writer, in the writer's journal. Its state is a text that the writer chose; "" means that it
+// does not exist.
 type thing struct {
 	kind  *kind
 	label string // nothing else has it
@@ -16,7 +16,7 @@ type thing struct {
 	turn  int    // of the last state that is there
 	is    string // the state that was acknowledged last, or found after a fault
 	found bool   // nobody acknowledged it
-	// tries are the states that were asked for since, and were not acknowledged: each is there or not.
+	// tries holds the states that were requested since, and were not acknowledged: each may or may not be there.
 	tries   []string
 	history []string
 	dirty   bool // something was asked for since the last comparison
@@ -25,21 +25,22 @@ type thing struct {
 	caller string
 }
 
-// intend writes down what is asked for next.
+// intend notes the state that is requested next.
 func (th *thing) intend(state string) {
 	th.tries = append(th.tries, state)
 	th.dirty = true
 	th.history = append(th.history, fmt.Sprintf("intent %q", state))
 }
 
-// acknowledge writes down that what was intended last was acknowledged.
+// acknowledge notes that the state that was intended last was acknowledged.
 func (th *thing) acknowledge(state string) {
 	th.is, th.found, th.tries = state, false, nil
 	th.turn++
 	th.history = append(th.history, fmt.Sprintf("acknowledged %q", state))
 }
 
-// resolve holds what is there against the journal, and takes it over. applied: a try that nobody acknowledged is there.
+// resolve compares the found state with the journal, and takes it over. applied reports that an unacknowledged try is
+// there.
 func (th *thing) resolve(t testing.TB, found string) (applied bool) {
 	t.Helper()
 	switch {
@@ -66,7 +67,7 @@ func (th *thing) resolve(t testing.TB, found string) (applied bool) {
 	return applied
 }
 
-// said collects what a test would say of a journal.
+// said collects the errors that a test would report about a journal.
 type said struct {
 	testing.TB
 	text string

@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// buildTags are those of the Makefile: with the same flags, nothing is compiled twice.
+// buildTags holds the tags of the Makefile: with the same flags, nothing is compiled twice.
 const buildTags = "nobadger,nomysql,nopgx"
 
-// raceDetector is what puts the gateways under the race detector. They take three times as
-// long then: `make race` asks for it.
+// raceDetector holds the options that put the gateways under the race detector. They take three times as long then:
+// `make race` asks for it.
 var raceDetector = strings.Fields(os.Getenv("DURWARD_TEST_RACE"))
 
-// RaceDetector says whether the gateways run under the race detector.
+// RaceDetector reports whether the gateways run under the race detector.
 var RaceDetector = len(raceDetector) > 0
 
 // builtIn is the directory of the binary once it is built.

@@ -15,22 +15,22 @@ import (
 
 // Browser is a Chromium that a test drives.
 type Browser struct {
-	T       testing.TB // the test that drives it now
+	T       testing.TB // the test that drives it at present
 	input   io.Writer
 	answers chan Page
 }
 
-// Page is what the browser shows after a command.
+// Page is the page that the browser shows after a command.
 type Page struct {
 	URL        string     `json:"url"`
 	Title      string     `json:"title"`
 	Text       string     `json:"text"`
-	Documents  []Document `json:"documents"` // all that it went through, redirects included
+	Documents  []Document `json:"documents"` // all documents that it went through, redirects included
 	Complaints []string   `json:"complaints"`
 	Error      string     `json:"error"`
 }
 
-// Document is one that the browser asked for.
+// Document is one document that the browser asked for.
 type Document struct {
 	Status  int    `json:"status"`
 	Method  string `json:"method"`
@@ -42,7 +42,7 @@ type Document struct {
 // StartBrowser starts the Chromium that is installed, with an empty profile, in the time zone Asia/Tokyo.
 func StartBrowser(t testing.TB) *Browser { t.Helper(); return startBrowser(t) }
 
-// StartBrowserWithoutScripts is StartBrowser for a reader who lets no page run scripts.
+// StartBrowserWithoutScripts does the work of StartBrowser for a reader who lets no page run scripts.
 func StartBrowserWithoutScripts(t testing.TB) *Browser {
 	t.Helper()
 	return startBrowser(t, "without-scripts")
@@ -125,7 +125,8 @@ func (b *Browser) command(command map[string]string) Page {
 	return Page{}
 }
 
-// Mind has the browser's complaints fail the test on pages of one origin only: those of others are as others wrote them.
+// Mind makes the browser's complaints fail the test on pages of one origin only: other origins' pages are not the
+// gateway's.
 func (b *Browser) Mind(origin string) {
 	b.T.Helper()
 	b.command(map[string]string{"do": "mind", "origin": origin})
@@ -149,13 +150,13 @@ func (b *Browser) Press(name string) Page {
 	return b.command(map[string]string{"do": "press", "name": name})
 }
 
-// Toggle clicks a switch of such a page.
+// Toggle clicks a switch of a page that a script changes.
 func (b *Browser) Toggle(name string) Page {
 	b.T.Helper()
 	return b.command(map[string]string{"do": "toggle", "name": name})
 }
 
-// Pick clicks whatever shows a text, on such a page.
+// Pick clicks an element that shows a text, on a page that a script changes.
 func (b *Browser) Pick(text string) Page {
 	b.T.Helper()
 	return b.command(map[string]string{"do": "pick", "text": text})
@@ -179,7 +180,7 @@ func (b *Browser) Follow(name string) Page {
 	return b.command(map[string]string{"do": "follow", "name": name})
 }
 
-// Fill types into a field, which its label names, or what stands in it as long as it is empty.
+// Fill types into a field, which is found by its label or its placeholder.
 func (b *Browser) Fill(name, text string) Page {
 	b.T.Helper()
 	return b.command(map[string]string{"do": "fill", "name": name, "text": text})
@@ -197,8 +198,8 @@ func (b *Browser) Inject(source string) Page {
 	return b.command(map[string]string{"do": "inject", "source": source})
 }
 
-// Picture keeps what the browser shows, on a desk and on a phone, in light and in dark, in the directory BROWSER_PICTURES, for
-// whoever wants to look at it.
+// Picture stores a picture of the page, on a desk and on a phone, in light and in dark, in the directory
+// BROWSER_PICTURES, for people.
 func (b *Browser) Picture(name string) {
 	b.T.Helper()
 	if directory := os.Getenv("BROWSER_PICTURES"); directory != "" {

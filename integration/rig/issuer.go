@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Issuer is an identity provider without a login: what tests say about a caller is what its tokens say.
+// Issuer is an identity provider without a login: its tokens contain the claims that tests set.
 type Issuer struct {
 	server *httptest.Server
 	key    *ecdsa.PrivateKey
@@ -54,16 +54,16 @@ func NewIssuer(t testing.TB) *Issuer {
 			"kty": "EC", "crv": "P-256", "use": "sig", "alg": "ES256", "kid": "k", "x": base64url(point[1:33]), "y": base64url(point[33:]),
 		}}}
 	}))
-	i.server = httptest.NewUnstartedServer(mux) // what answers asks it for its address
+	i.server = httptest.NewUnstartedServer(mux) // the handlers ask it for its address
 	i.server.Start()
 	t.Cleanup(i.server.Close)
 	return i
 }
 
-// URL is the issuer's name.
+// URL returns the issuer's name.
 func (i *Issuer) URL() string { return i.server.URL }
 
-// Token signs claims for an audience, completed with those that every token has; it is good for an hour.
+// Token signs claims for an audience, completed with those that every token has; the token is valid for an hour.
 func (i *Issuer) Token(t testing.TB, audience string, claims map[string]any) string {
 	t.Helper()
 	now := time.Now()

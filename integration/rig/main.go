@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// Run is for TestMain: it builds the gateway, runs the tests and removes the gateway. No test's time counts the build.
+// Run builds the gateway, runs the tests and removes the gateway. It is for TestMain. No test's time counts the build.
 func Run(tests interface{ Run() int }) (code int) {
 	if _, err := buildBinary(); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Pipes starts a command that is spoken with, and returns its standard input and output.
+// Pipes starts a command that reads from and writes to the test, and returns its standard input and output.
 func Pipes(t testing.TB, command *exec.Cmd) (io.WriteCloser, io.ReadCloser) {
 	t.Helper()
 	input, err := command.StdinPipe()

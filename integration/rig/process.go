@@ -1,4 +1,5 @@
-// Package rig is what every test of the built binary needs: the binary, processes that end with their tests, ports.
+// Package rig holds the common parts of tests of the built binary: the binary, processes that end with their tests,
+// ports.
 package rig
 
 import (
@@ -24,10 +25,10 @@ type Process struct {
 	Command *exec.Cmd
 	Output  Transcript
 	Exited  chan struct{} // closed when it has ended
-	Err     error         // what Wait said; read after Exited
+	Err     error         // the result of Wait; read after Exited
 }
 
-// Transcript collects what a process writes, from several goroutines.
+// Transcript collects the output of a process, from several goroutines.
 type Transcript struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -46,8 +47,8 @@ func (l *Transcript) String() string {
 	return l.text.String()
 }
 
-// Start starts a program with open files from descriptor 3 on, and ends it with the test. Everything that it would keep
-// in a home directory goes below home.
+// Start starts a program with open files from descriptor 3 on, and ends it with the test. All its files of a home
+// directory go below home.
 func Start(t testing.TB, files []*os.File, home string, env []string, program string, arguments ...string) *Process {
 	t.Helper()
 	p := &Process{Command: exec.Command(program, arguments...), Exited: make(chan struct{})}
@@ -57,7 +58,7 @@ func Start(t testing.TB, files []*os.File, home string, env []string, program st
 		"TMPDIR=" + home, "GORACE=halt_on_error=0",
 	}, env...)
 	p.Command.Stdout, p.Command.Stderr = &p.Output, &p.Output
-	// What the process starts itself must not keep the test waiting for the end of its output.
+	// Processes that it starts itself must not keep the test waiting for the end of their output.
 	p.Command.WaitDelay = StopTimeout
 	if err := p.Command.Start(); err != nil {
 		t.Fatal(err)
@@ -107,7 +108,7 @@ func (p *Process) WaitFor(t testing.TB, address string) {
 	})
 }
 
-// WaitForListener waits until something listens on host:port.
+// WaitForListener waits until a process listens on host:port.
 func (p *Process) WaitForListener(t testing.TB, address string) {
 	t.Helper()
 	p.Poll(t, address, func() bool {
@@ -119,7 +120,7 @@ func (p *Process) WaitForListener(t testing.TB, address string) {
 	})
 }
 
-// Poll waits until answers holds; the test ends when the process does, or when it takes too long.
+// Poll waits until answers returns true; the test ends when the process does, or when it takes too long.
 func (p *Process) Poll(t testing.TB, address string, answers func() bool) {
 	t.Helper()
 	deadline := time.After(StartTimeout)
@@ -136,7 +137,7 @@ func (p *Process) Poll(t testing.TB, address string, answers func() bool) {
 	}
 }
 
-// distress is what a log of the gateway never holds.
+// distress matches text that a log of the gateway must never contain.
 var distress = regexp.MustCompile(`panic|DATA RACE|fatal error:|concurrent map`)
 
 // CheckLog fails the test when the process has panicked or raced.
@@ -161,8 +162,8 @@ func get(address string) (int, error) {
 	return response.StatusCode, err
 }
 
-// portsGiven are the ports that FreePort has given out. None is given twice: Caddy shares a port with whoever has it
-// (SO_REUSEPORT), so that two gateways that start at once on one port would answer each other's requests.
+// portsGiven holds the ports that FreePort has given out. None is given twice: Caddy shares a port with any process
+// that has it (SO_REUSEPORT), so that two gateways that start at once on one port would answer each other's requests.
 var portsGiven sync.Map
 
 // FreePort finds a port to listen on. It is below those that the system gives to outgoing connections, so that none of
@@ -187,7 +188,7 @@ func FreePort(t testing.TB) string {
 	return ""
 }
 
-// Tail is the end of a text.
+// Tail returns the end of a text.
 func Tail(text string, size int) string {
 	if len(text) <= size {
 		return text

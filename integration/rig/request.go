@@ -35,7 +35,8 @@ func NewRequest(ctx context.Context, method, url, token string, body any, header
 	return request, nil
 }
 
-// NewNodeRequest is NewRequest to host:port for one of the nodes behind publicURL, whatever ends the TLS of an https address.
+// NewNodeRequest makes a request as NewRequest does, but sends it to host:port of one of the nodes behind publicURL.
+// The TLS of an https address may end elsewhere.
 func NewNodeRequest(ctx context.Context, publicURL, address, method, path, token string, body any, header ...string) (*http.Request, error) {
 	request, err := NewRequest(ctx, method, "http://"+address+path, token, body, header...)
 	if err != nil {
@@ -58,7 +59,7 @@ func requestBody(body any) (io.Reader, error) {
 	return bytes.NewReader(encoded), err
 }
 
-// Number is a number of the environment, which a make target sets; short is for CI.
+// Number returns a number of the environment, which a make target sets; short is the default, for CI.
 func Number(t testing.TB, variable string, short int) int {
 	t.Helper()
 	text := os.Getenv(variable)
@@ -72,7 +73,7 @@ func Number(t testing.TB, variable string, short int) int {
 	return n
 }
 
-// Eventually waits until something holds.
+// Eventually waits until holds returns true.
 func Eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	deadline := time.After(CallTimeout)

@@ -13,11 +13,11 @@ import (
 	"testing"
 )
 
-// installed holds a function for each name that Tools was asked for.
+// installed holds a function for each name for which Tools was called.
 var installed sync.Map
 
-// Tools returns the directory of what the script integration/install installs under a name. `make test` has it installed before;
-// otherwise the first test that asks waits for it.
+// Tools returns the directory into which the script integration/install installs the tools of a name. `make test` has
+// it installed before; otherwise the first test that asks waits for it.
 func Tools(t testing.TB, name string) string {
 	t.Helper()
 	once, _ := installed.LoadOrStore(name, sync.OnceValues(func() (string, error) { return install(name) }))

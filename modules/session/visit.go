@@ -21,7 +21,8 @@ type visit struct {
 	user *app.BrowserUser // nil: nobody is logged in
 }
 
-// admitted checks the configuration and the logged-in user. It reports false when the visit is answered.
+// admitted checks the host and the configuration, and finds the logged-in user. It reports false when the visit is
+// answered.
 func (v *visit) admitted() bool {
 	path := v.r.URL.Path
 	switch {
@@ -48,9 +49,9 @@ func (v *visit) admitted() bool {
 	return true
 }
 
-// elsewhere redirects a developer who has opened a page under another name of this machine, where the cookies of the
-// public URL are not sent. It never redirects the addresses to which providers send browsers back: those addresses hold
-// codes.
+// elsewhere reports whether a developer has opened a page under another name of this machine, where the cookies of the
+// public URL are not sent. It is false for addresses to which providers send browsers back: those hold codes, and are
+// never redirected.
 func (v *visit) elsewhere() bool {
 	if path := v.r.URL.Path; isCallback(path) || path == app.LoginCallbackPath {
 		return false

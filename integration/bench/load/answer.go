@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// answer is what the load looks at of one.
+// answer holds the parts of an answer that the load reads.
 type answer struct {
 	status int
 	last   bool // the connection ends with it
@@ -16,7 +16,7 @@ type answer struct {
 var errAnswer = errors.New("this is no HTTP/1.1 answer with a length")
 
 // readAnswer reads an answer to a POST whole, and keeps nothing of it: http.ReadResponse took a fifth of the load's
-// processor, which what is measured has to wait for.
+// processor, for which the measured program has to wait.
 func readAnswer(r *bufio.Reader) (a answer, err error) {
 	line, err := r.ReadSlice('\n')
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// TestReadAnswer: an answer is read to its last byte and no further, and what is none is an error, not a wait.
+// TestReadAnswer checks that an answer is read to its last byte and no further, and that a broken answer is an error,
+// not a wait.
 func TestReadAnswer(t *testing.T) {
 	t.Parallel()
 	const next = "next"
@@ -50,7 +51,7 @@ func TestReadAnswer(t *testing.T) {
 	}
 }
 
-// TestBadAnswers: what is left of an answer that cannot be read is not taken for the next one.
+// TestBadAnswers checks that the rest of an unreadable answer is not taken for the next one.
 func TestBadAnswers(t *testing.T) {
 	t.Parallel()
 	answers := []string{"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"}

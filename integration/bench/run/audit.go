@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// samplesPerRound is how many of the rounds' samples long each profile is: at 100 a second, their number is what
-	// decides how far the values scatter.
+	// samplesPerRound is the length of each profile in samples of the rounds: the profiler takes 100 samples a second, and
+	// their number decides how far the values scatter.
 	samplesPerRound = 4
 
-	// auditFrames are the functions of the audit log, by their files: what makes records of calls, the journal, and what
-	// carries it to the store. What the runtime, the kernel and the store do for them is beneath them on the stack.
+	// auditFrames matches the functions of the audit log, by their files: those that make records of calls, the journal,
+	// and those that carry it to the store. The runtime, the kernel and the store work for them further down the stack.
 	auditFrames = `durward/internal/audit/|durward/modules/app/audit(call|models|names|redact)?\.go$`
-	// collectorFrames is the collector's work beside the requests.
+	// collectorFrames matches the collector's work beside the requests.
 	collectorFrames = `^runtime\.(gcBgMarkWorker|bgsweep|bgscavenge)$`
 )
 
-// auditCost measures what the audit log costs: nothing turns it off, so it is its part, in per cent, of the gateway's
-// processor time under the load of P1. To it belongs so much of the collector's work as the audit log has of what is
-// allocated. Throughput is less by this part than it would be without the audit log.
+// auditCost measures the cost of the audit log. It cannot be turned off, so the cost is its part, in per cent, of the
+// gateway's processor time under the load of P1. The collector's work counts in proportion to the audit log's part of
+// the allocations. Throughput is less by this part than it would be without the audit log.
 func (b *bench) auditCost(ctx context.Context, as way) (m measurement) {
 	stub, err := b.startStub(ctx)
 	if err != nil {
@@ -83,7 +83,7 @@ func (b *bench) auditPart(ctx context.Context) (percent float64, failed int, err
 	return audit + collector*allocations/100, load.Bad, nil
 }
 
-// part is how many per cent of a profile's samples have a frame, by function or file, that the pattern matches.
+// part returns the per cent of a profile's samples that have a frame, by function or file, that the pattern matches.
 func (b *bench) part(ctx context.Context, profile, frames string) (percent float64, err error) {
 	command := exec.CommandContext(ctx, "go", "tool", "pprof", "-top", "-nodecount=1000000", "-nodefraction=0", "-edgefraction=0",
 		"-focus="+frames, b.binary, profile)
@@ -96,7 +96,7 @@ func (b *bench) part(ctx context.Context, profile, frames string) (percent float
 
 var accounted = regexp.MustCompile(`Showing nodes accounting for [^,]+, ([0-9.e-]+)% of `)
 
-// accountedFor finds in pprof's table how much of the profile it is about.
+// accountedFor reads from pprof's table the covered part of the profile.
 func accountedFor(table string) (percent float64, err error) {
 	found := accounted.FindStringSubmatch(table)
 	if found == nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// collection is what a gateway's collector of garbage does when there is so much alive.
+// collection describes a garbage collection of a gateway with that much live memory.
 type collection struct {
 	cost float64 // of one, in microseconds of processor time
 	room float64 // bytes that are allocated from one to the next
@@ -42,7 +42,7 @@ func (s *side) collect(ctx context.Context) (c collection, err error) {
 	return collection{cost: costs[1] - costs[0], room: memory[0] - memory[1]}, s.awaitIdle(ctx)
 }
 
-// sweep is how often the gateway counts its counters, and a second.
+// sweep is the interval at which the gateway counts its counters, and one second more.
 const sweep = 21 * time.Second
 
 // rest waits for a sweep and returns the processor time that each side took meanwhile.
@@ -69,7 +69,7 @@ func rest(ctx context.Context, sides []side) (took [2]time.Duration, err error) 
 	return took, nil
 }
 
-// liveCounters is how many counters the gateway kept at its last sweep.
+// liveCounters returns the number of counters that the gateway kept at its last sweep.
 func (s *side) liveCounters(ctx context.Context) (int, error) {
 	live, err := s.metrics(ctx, "durward_limit_counters")
 	if err != nil {
@@ -78,7 +78,7 @@ func (s *side) liveCounters(ctx context.Context) (int, error) {
 	return int(live[0]), nil
 }
 
-// metrics are the values of the gateway's metrics of those names.
+// metrics returns the values of the gateway's metrics of those names.
 func (s *side) metrics(ctx context.Context, names ...string) ([]float64, error) {
 	text, err := s.fetchAdmin(ctx, "/metrics")
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *side) metrics(ctx context.Context, names ...string) ([]float64, error) 
 	return values, nil
 }
 
-// memory is what the gateway has of the machine's, in MiB; 0 when nobody says.
+// memory returns the gateway's share of the machine's memory, in MiB; 0 when it is not known.
 func (s *side) memory() (mib int) {
 	for line := range strings.Lines(readFile(fmt.Sprintf("/proc/%d/status", s.process.Process.Pid))) {
 		if value, ok := strings.CutPrefix(line, "VmRSS:"); ok {

@@ -27,12 +27,12 @@ type sample struct {
 	P50        float64 `json:"p50_us"`
 	P99        float64 `json:"p99_us"`
 	Bad        int     `json:"bad"`
-	// Latencies are those of the open loop, in microseconds.
+	// Latencies holds the latencies of the open loop, in microseconds.
 	Latencies []float64 `json:"latencies_us"`
-	// Awake says that processors could not go to sleep during the open loop.
+	// Awake reports whether processors could not go to sleep during the open loop.
 	Awake bool `json:"awake"`
 
-	Foreign float64 `json:"foreign"` // what other processes took of all processors, 0 to 1
+	Foreign float64 `json:"foreign"` // the part of all processors that other processes took, 0 to 1
 
 	PerStream   float64 `json:"kb_per_stream"`
 	CPUPerEvent float64 `json:"cpu_us_per_event"`
@@ -51,7 +51,7 @@ type comparison struct {
 	figures   []derived
 }
 
-// derived is a figure that is worked out from samples of the gateway and of plain Caddy, pair by pair.
+// derived is a figure that is computed from samples of the gateway and of plain Caddy, pair by pair.
 type derived struct {
 	name     string // of the figure
 	scenario string
@@ -93,7 +93,8 @@ var comparisons = []comparison{
 func throughput(g, c sample) float64 { return g.Throughput / c.Throughput }
 func cpu(g, c sample) float64        { return g.CPU / c.CPU }
 
-// measure runs what the figures need. Each comparison has a gateway of its own, as fresh as the others that compare starts.
+// measure runs the comparisons and measurements that the figures need. Each comparison has a gateway of its own, as
+// fresh as the others that compare starts.
 func (b *bench) measure(ctx context.Context, figures []figure) map[string]measurement {
 	measured := make(map[string]measurement)
 	for n, c := range comparisons {
@@ -110,7 +111,7 @@ func (b *bench) measure(ctx context.Context, figures []figure) map[string]measur
 		for _, d := range c.figures {
 			m := d.from(samples)
 			if len(m.values) == 0 || ctx.Err() == nil {
-				m.err = err // what was sampled before the time was up still counts
+				m.err = err // samples from before the time was up still count
 			}
 			measured[d.name] = m
 			if b.other != nil {
@@ -153,7 +154,7 @@ func (b *bench) compare(ctx context.Context, n int, c comparison) ([]sample, err
 		"--rounds", strconv.Itoa(b.rounds), "--secs", fmt.Sprint(b.seconds), "--rate", strconv.Itoa(c.rate), "--body", strconv.Itoa(c.body),
 		"--without", "direct", "--retries", "1", "--patience", "3"}, arguments...)...)
 	command.Stdout, command.Stderr = os.Stderr, os.Stderr // its tables are for people who watch
-	// Asked to end, it ends what it has started.
+	// On a request to end, it ends the processes that it has started.
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
 	command.WaitDelay = 20 * time.Second
 	err = command.Run()
@@ -164,7 +165,8 @@ func (b *bench) compare(ctx context.Context, n int, c comparison) ([]sample, err
 	return samples, errors.Join(err, readErr)
 }
 
-// startCompared starts the gateway, and the other one of -against, and returns compare's arguments for them, and what stops them.
+// startCompared starts the gateway, and the other one of -against, and returns compare's arguments for them, and a
+// function that stops them.
 func (b *bench) startCompared(ctx context.Context, c comparison) (arguments []string, stop func(), err error) {
 	as := narrow
 	if c.wide {
@@ -241,7 +243,7 @@ func (d *derived) pairs(samples []sample, ours, theirs string) (m measurement) {
 	}
 	gateway, caddy := of(ours), of(theirs)
 	if d.open {
-		for _, s := range gateway { // what fails, fails, whoever else was busy
+		for _, s := range gateway { // a failure counts, however busy other processes were
 			m.failed += s.Bad
 		}
 		gateway, caddy = undisturbed(gateway, caddy)
@@ -265,11 +267,11 @@ func (d *derived) pairs(samples []sample, ours, theirs string) (m measurement) {
 	return m
 }
 
-// enough is how many undisturbed pairs stand for all.
+// enough is the least number of undisturbed pairs that can stand for all.
 const enough = 10
 
-// undisturbed are the pairs of samples during which other processes left the machine alone; all of them when those are too few,
-// and then the figure says so.
+// undisturbed returns the pairs of samples during which other processes left the machine alone. When those are too few
+// it returns all pairs, and the figure notes it.
 func undisturbed(gateway, caddy []sample) (ours, theirs []sample) {
 	for i := range min(len(gateway), len(caddy)) {
 		if max(gateway[i].Foreign, caddy[i].Foreign) <= noise {
@@ -282,7 +284,7 @@ func undisturbed(gateway, caddy []sample) (ours, theirs []sample) {
 	return ours, theirs
 }
 
-// ninetyNinth is the p99 of all the samples' latencies together.
+// ninetyNinth returns the p99 of all the samples' latencies together.
 func ninetyNinth(samples []sample) float64 {
 	var all []float64
 	for _, s := range samples {

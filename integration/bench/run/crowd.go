@@ -11,18 +11,19 @@ import (
 
 const (
 	newUsers = 1000 // the first of the users that fill puts into the store
-	// perPerson is how many counters somebody makes whose user, agent and server are their own, with a call to the server and one
-	// to a model: of requests and tokens each, of each user's, agent's and server's traffic, and of their calls of a kind.
+	// perPerson is the number of counters that one person makes whose user, agent and server are their own, with a call to
+	// the server and one to a model: of requests and tokens each, of each user's, agent's and server's traffic, and of
+	// their calls of a kind.
 	perPerson = 16
-	// keepFor is how long after one use of a counter the next may be over: short of the two minutes after which it is forgotten.
+	// keepFor is the longest time between two uses of a counter: less than the two minutes after which it is forgotten.
 	keepFor = 110 * time.Second
 	callers = 8 // connections at the same time
 )
 
-// crowd is how many people call besides those whose calls are measured.
+// crowd returns the number of people who call besides those whose calls are measured.
 func (s *side) crowd() int { return max((s.size+perPerson-1)/perPerson, smallScale) }
 
-// person is the n-th of the crowd, who comes with a client of their own.
+// person returns the n-th person of the crowd, who comes with a client of their own.
 func person(n int) map[string]any {
 	claims := user(newUsers + n)
 	client := fmt.Sprint("bench-", n+1)
@@ -30,7 +31,8 @@ func person(n int) map[string]any {
 	return claims
 }
 
-// prepare adds what is copied, a server that needs no connection, limits that make more counters, and tokens of the crowd.
+// prepare adds the data to copy, a server that needs no connection, limits that make more counters, and tokens of the
+// crowd.
 func (s *side) prepare(ctx context.Context) error {
 	gateway, err := s.startGateway(ctx)
 	if err != nil {
@@ -40,7 +42,7 @@ func (s *side) prepare(ctx context.Context) error {
 	if err := s.createServer(ctx, "Bench open", map[string]any{"url": "http://" + stubAddress + "/mcp", "provider": "none"}); err != nil {
 		return err
 	}
-	// Those of each user's and server's traffic of all kinds are there already.
+	// The limits of each user's and server's traffic of all kinds exist already.
 	for _, of := range [][2]string{{"user", "mcp"}, {"user", "llm"}, {"agent", "all"}, {"agent", "mcp"}, {"agent", "llm"}, {"mcp_server", "mcp"}} {
 		limit := map[string]any{"name": "Bench " + of[0] + " " + of[1], "scope_type": of[0], "traffic_type": of[1], "requests_per_minute": plenty, "tokens_per_minute": plenty}
 		if err := s.api(ctx, 0, limitsPath, limit, nil); err != nil {
@@ -57,8 +59,8 @@ func (s *side) prepare(ctx context.Context) error {
 	return nil
 }
 
-// keepCounters makes the side's counters, or uses them again when they would otherwise be forgotten while the next round is
-// measured, and waits until the gateway is at rest. Nothing of it is measured.
+// keepCounters makes the side's counters, or uses them again when they would otherwise be forgotten while the next
+// round is measured, and waits until the gateway is at rest. None of this is measured.
 func (s *side) keepCounters(ctx context.Context) error {
 	if time.Since(s.kept)+s.keeping+s.round < keepFor {
 		return nil
@@ -81,7 +83,7 @@ func (s *side) keepCounters(ctx context.Context) error {
 	return nil
 }
 
-// each does something for 0 to count-1, over several connections.
+// each calls do for 0 to count-1, over several connections.
 func (s *side) each(ctx context.Context, count int, do func(w *wire, n int) error) error {
 	failed := make([]error, callers)
 	var calling sync.WaitGroup
@@ -102,7 +104,7 @@ func (s *side) each(ctx context.Context, count int, do func(w *wire, n int) erro
 	return errors.Join(append(failed, ctx.Err())...)
 }
 
-// awaitIdle waits until the gateway has done what it does behind requests: its processor time would count as theirs.
+// awaitIdle waits until the gateway has finished its work behind requests: its processor time would count as theirs.
 func (s *side) awaitIdle(ctx context.Context) error {
 	const pause, idle = 500 * time.Millisecond, 10 * time.Millisecond
 	before, err := processorTime(s.process.Process.Pid)

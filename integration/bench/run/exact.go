@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// What P9 does to one limit: connections that send at the same time, more calls than pass.
+// P9 does this to one limit: connections that send at the same time, more calls than pass.
 const (
 	contenders  = 8
 	attempts    = 200 // of each
 	letThrough  = 1000
-	settledSoon = 5 * time.Second // a call is settled when its answer has passed, which its client may know before
+	settledSoon = 5 * time.Second // a call is settled when its answer has passed, which its client may see earlier
 )
 
 // contended is one kind of calls that P9 counts.
@@ -42,9 +42,9 @@ func (b *bench) contended() []contended {
 	}
 }
 
-// exactness measures by how many calls and tokens limits are wrong when eight connections contend for them (P9): what passed
-// against the limit, and what the status tells against what passed. The gateway has every processor here, and more threads
-// than there are.
+// exactness measures by how many calls and tokens limits are wrong when eight connections contend for them (P9): it
+// compares the passed calls with the limit, and the numbers of the status with the passed calls. The gateway has every
+// processor here, and more threads than there are.
 func (b *bench) exactness(ctx context.Context) measurement {
 	fail := func(err error) measurement { return measurement{err: fmt.Errorf("contending for a limit: %w", err)} }
 	stub, err := b.startStub(ctx)
@@ -74,7 +74,7 @@ func (b *bench) exactness(ctx context.Context) measurement {
 	return measurement{values: []float64{float64(wrong)}, note: fmt.Sprintf("%d limits of %d, %d calls at each", limits, letThrough, contenders*attempts)}
 }
 
-// contend makes a limit, sends more calls at it than pass, and says by how much they were counted wrongly.
+// contend makes a limit, sends more calls than it lets pass, and returns the error of the count.
 func (b *bench) contend(ctx context.Context, c contended) (wrong int64, err error) {
 	var made struct {
 		ID string `json:"id"`
@@ -133,7 +133,7 @@ func (b *bench) fire(c contended) (passed int64, err error) {
 	return passed, err
 }
 
-// passing sends one request again and again and returns how many were not refused by a limit.
+// passing sends one request again and again and returns the number that no limit refused.
 func (w *wire) passing(request []byte) (passed int64, err error) {
 	for range attempts {
 		status, err := w.status(request)
@@ -149,7 +149,7 @@ func (w *wire) passing(request []byte) (passed int64, err error) {
 	return passed, nil
 }
 
-// counted is what the status endpoint says of a limit.
+// counted returns the numbers of the status endpoint for a limit.
 func (b *bench) counted(ctx context.Context, id string) (requests, tokens int64, err error) {
 	var status []struct {
 		Policy struct {

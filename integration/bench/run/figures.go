@@ -14,18 +14,18 @@ import (
 type figure struct {
 	number, of string // "P1", "220 B"
 	what       string
-	// gate and goal bound the value: from below when more is better, else from above.
+	// gate and goal bound the value: from below when more is better, otherwise from above.
 	gate, goal float64
 	more       bool
 	unit       string
-	// asked is for figures that take so long that they are measured only when they are asked for by their number.
+	// asked reports that the figure takes so long that it is measured only when it is selected by its number.
 	asked bool
 }
 
 // name identifies the figure among all.
 func (f *figure) name() string { return strings.TrimSpace(f.number + " " + f.of) }
 
-// promises are all figures, in the order of their numbers.
+// promises lists all figures, in the order of their numbers.
 var promises = []figure{
 	{number: "P1", of: "220 B", what: "tools/call, throughput over plain Caddy's", gate: 1.25, goal: 1.50, more: true},
 	{number: "P1", of: "2 KB", what: "tools/call, throughput over plain Caddy's", gate: 1.25, goal: 1.50, more: true},
@@ -80,13 +80,13 @@ func wants(figures []figure, numbers ...string) bool {
 	return slices.ContainsFunc(figures, func(f figure) bool { return slices.Contains(numbers, f.number) })
 }
 
-// measurement is what was found for a figure.
+// measurement is the result for a figure.
 type measurement struct {
 	values  []float64 // one per round, or per slice of the open loop; the median counts
-	foreign []float64 // what other processes took of the machine in each round, 0 to 1; nil: not known
+	foreign []float64 // the part of the machine that other processes took in each round, 0 to 1; nil: not known
 	failed  int       // requests, streams or starts that went wrong
-	note    string    // what the figure does not say about how it was measured
-	err     error     // why there is nothing
+	note    string    // remarks on the way of measuring
+	err     error     // the reason for a missing result
 }
 
 // report prints a line for each figure, beginning with its number, and returns an error when one that was measured misses
@@ -144,11 +144,12 @@ func reportAgainst(out io.Writer, figures []figure, measured map[string]measurem
 	_ = table.Flush()
 }
 
-// noise is what others may take of the machine before a figure is in doubt; compare repeats samples above it, and turns of slices above it are left out.
+// noise is the part of the machine that other processes may take before a figure is in doubt; compare repeats samples
+// above it, and turns of slices above it are left out.
 const noise = 0.08
 
-// remarks is the note, and that the machine was not quiet. Ratios of processor time stand that; throughput and latency do
-// not.
+// remarks returns the note, and whether the machine was not quiet. Ratios of processor time are not affected by that;
+// throughput and latency are.
 func (m *measurement) remarks() (text string) {
 	if m.note != "" {
 		text = " (" + m.note + ")"
@@ -196,7 +197,7 @@ func (f *figure) bound(value float64) string {
 	return "<= " + f.text(value)
 }
 
-// median of a list that is not empty.
+// median returns the median of a list that is not empty.
 func median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	middle := len(sorted) / 2

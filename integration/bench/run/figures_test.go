@@ -65,7 +65,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// A part is judged by its first decimal: 5.4 % are not 5 %.
+// TestReportParts checks that a part is judged by its first decimal: 5.4 % are not 5 %.
 func TestReportParts(t *testing.T) {
 	figures := []figure{{number: "audit", what: "part", gate: 5, goal: 4, unit: "%"}}
 	for value, want := range map[float64]string{5.04: "audit  5.0 %  (5.0 % to 5.0 %)  gate <= 5.0 %  goal <= 4.0 %  ok", 5.06: "audit  5.1 %  (5.1 % to 5.1 %)  gate <= 5.0 %  goal <= 4.0 %  MISSED"} {
@@ -124,7 +124,7 @@ func TestSelectFigures(t *testing.T) {
 	}
 }
 
-// Every promise is measured by something, and nothing is measured that was not promised.
+// TestEveryPromiseIsMeasured checks that every promise is measured, and that only promises are measured.
 func TestEveryPromiseIsMeasured(t *testing.T) {
 	measured := map[string]bool{"P6 call": true, "P6 counter": true, "P8 seen": true, "P8 caddy": true, "P9": true, "P10": true, "audit": true,
 		"audit all processors": true}

@@ -20,7 +20,8 @@ import (
 	"time"
 )
 
-// Addresses of what takes part; those of nginx, the floor and plain Caddy are in compare and its configurations.
+// These are the addresses of the programs that take part; those of nginx, the floor and plain Caddy are in compare and
+// its configurations.
 const (
 	stubAddress    = "127.0.0.1:9100"
 	caddyAddress   = "127.0.0.1:9202"
@@ -28,12 +29,13 @@ const (
 	otherAddress   = "127.0.0.1:9303"
 )
 
-// tlsAddresses are where gateways listen with TLS.
+// tlsAddresses holds the addresses on which gateways listen with TLS.
 var tlsAddresses = map[string]string{
 	gatewayAddress: "127.0.0.1:9310", smallAddress: "127.0.0.1:9311", largeAddress: "127.0.0.1:9312", otherAddress: "127.0.0.1:9313",
 }
 
-// configuration of the gateway: a production node's, except that everything is on this machine.
+// configuration is the configuration of the gateway: that of a production node, except that everything is on this
+// machine.
 const configuration = `{
 	admin <admin>
 	persist_config off
@@ -69,7 +71,7 @@ const configuration = `{
 }
 `
 
-// tlsSite goes behind the configuration for P11.
+// tlsSite is added to the configuration for P11.
 const tlsSite = `
 <tlsurl> {
 	bind 127.0.0.1
@@ -80,12 +82,12 @@ const tlsSite = `
 }
 `
 
-// bench is a gateway to be started, and what its measurements share.
+// bench is a gateway to be started, and the data that its measurements share.
 type bench struct {
 	options
 	address   string // of the gateway
 	binary    string // of the gateway
-	other     *bench // the gateway that this one is measured against beside plain Caddy; nil: none
+	other     *bench // the gateway with which this one is compared beside plain Caddy; nil: none
 	directory string // of the gateway's files
 	issuer    *issuer
 	key       string            // the gateway's master key
@@ -95,7 +97,7 @@ type bench struct {
 	client    *http.Client
 }
 
-// users of the gateway, each with a token and connections of their own.
+// users is the number of users of the gateway, each with a token and connections of their own.
 const users = 16
 
 // newBench sets up a gateway's store: servers for each kind of traffic, every user's connections and API key, rate limits.
@@ -162,7 +164,7 @@ func (b *bench) tokenFile() string   { return filepath.Join(b.directory, "tokens
 func (b *bench) keyFile() string     { return filepath.Join(b.directory, "keys") }
 func (b *bench) adminSocket() string { return filepath.Join(b.directory, "admin.sock") }
 
-// program is a path of the rig's build.
+// program returns the path of a program of the rig's build.
 func (b *bench) program(name string) string { return filepath.Join(b.bench, "bin", name) }
 
 // createServers makes one server for each kind of traffic.
@@ -240,7 +242,7 @@ func (b *bench) createKeys(ctx context.Context) error {
 	return os.WriteFile(b.keyFile(), []byte(strings.Join(b.keys, "\n")+"\n"), 0o600)
 }
 
-// plenty is a limit per minute that nothing here reaches.
+// plenty is a limit per minute that no measurement reaches.
 const plenty = 1_000_000_000_000
 
 // createLimits makes limits of requests and tokens so that four match each call: of the organization and of each user, then of
@@ -321,7 +323,7 @@ func (b *bench) startBinary(processors, name, binary string, env []string, argum
 		return nil, err
 	}
 	defer log.Close()
-	// What follows taskset replaces it, so that the process is ours to watch and to end.
+	// taskset is replaced by the program that it starts, so that the process can be watched and ended.
 	p := &process{Cmd: exec.Command("taskset", append([]string{"-c", processors, binary}, arguments...)...), exited: make(chan struct{})}
 	p.Dir, p.Stdout, p.Stderr = b.directory, log, log
 	p.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.directory, "GOMAXPROCS=1"}, env...)
@@ -335,7 +337,7 @@ func (b *bench) startBinary(processors, name, binary string, env []string, argum
 	return p, nil
 }
 
-// logName tells gateways that run at the same time apart.
+// logName returns a name that differs between gateways that run at the same time.
 func (b *bench) logName(program string) string {
 	if b.address == gatewayAddress {
 		return program + ".log"
@@ -354,17 +356,17 @@ func (p *process) stop() {
 	}
 }
 
-// way says how a gateway runs.
+// way describes the processors and threads of a gateway.
 type way struct {
 	processors string // as taskset takes them
 	threads    int    // that run Go
 	file       string // the configuration
 }
 
-// narrow is how gateways run unless a figure says otherwise: on a processor of their own.
+// narrow is the usual way of gateways: on a processor of their own.
 var narrow = way{processors: "0", threads: 1, file: "Caddyfile"}
 
-// wide is on all processors.
+// wide returns the way on all processors.
 func wide() way {
 	return way{processors: fmt.Sprint("0-", runtime.NumCPU()-1), threads: runtime.NumCPU(), file: "Caddyfile"}
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// issuer is an OpenID Connect issuer without a login: it publishes one ES256 key and signs what it is told to.
+// issuer is an OpenID Connect issuer without a login: it publishes one ES256 key and signs all given claims.
 type issuer struct {
 	url    string
 	key    *ecdsa.PrivateKey
@@ -24,7 +24,7 @@ type issuer struct {
 
 const organization = "0190aaaa-0000-7000-8000-00000000be7c"
 
-// user is the n-th user of the bench's organization; the first is its administrator.
+// user returns the claims of the n-th user of the bench's organization; the first is its administrator.
 func user(n int) map[string]any {
 	claims := map[string]any{
 		"sub": fmt.Sprintf("0190bbbb-0000-7000-8000-%012x", n+1), "email": fmt.Sprintf("user%d@bench.test", n),

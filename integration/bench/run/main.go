@@ -1,9 +1,10 @@
-// Command run measures the gateway against plain Caddy, nginx and the least a net/http proxy can do, side by side on one
-// machine, and prints one line for each figure that the project promises, beginning with its number. It exits with 1 when a
-// figure that it measured misses its gate.
+// Command run measures the gateway against plain Caddy, nginx and the least a net/http proxy can do, side by side on
+// one machine, and prints one line for each figure that the project promises, beginning with its number. It exits with
+// 1 when a figure that it measured misses its gate.
 //
-// It builds everything, starts a gateway with an identity provider, servers and connections of its own, and needs Linux,
-// two processors, taskset and python3; nginx is optional. docs/performance.md says what the figures are and how to read them.
+// It builds everything, starts a gateway with an identity provider, servers and connections of its own, and needs
+// Linux, two processors, taskset and python3; nginx is optional. docs/performance.md explains the figures and how to
+// read them.
 package main
 
 import (
@@ -23,7 +24,7 @@ import (
 	"time"
 )
 
-// options are those of the command line.
+// options holds the options of the command line.
 type options struct {
 	bench   string // the directory of the rig
 	rounds  int
@@ -127,7 +128,7 @@ func (b *bench) addOther(ctx context.Context) error {
 	return other.fill(ctx)
 }
 
-// build compiles what is compared. Its output is the compiler's.
+// build compiles the programs to compare. Its output is the compiler's.
 func build(ctx context.Context, bench string) error {
 	command := exec.CommandContext(ctx, filepath.Join(bench, "build"))
 	command.Stdout, command.Stderr = os.Stderr, os.Stderr
@@ -137,7 +138,7 @@ func build(ctx context.Context, bench string) error {
 	return nil
 }
 
-// machine says when and on what kind of machine the figures were measured, without naming it.
+// machine returns the date and the kind of machine of the measurement, without naming the machine.
 func machine(o options) string {
 	model := "unknown processor"
 	info, _ := os.ReadFile("/proc/cpuinfo")

@@ -14,9 +14,10 @@ import (
 	"time"
 )
 
-// profile writes a CPU profile of the gateway under a closed loop of tools/call, and what it allocated, to a directory. When
-// the figure that is wanted is P8, each call has a token that was not seen before; when it is P7, the calls are to a model; when it
-// is P5, there are no calls but open streams with events, or for its second figure, calls that are answered as streams.
+// profile writes a CPU profile of the gateway under a closed loop of tools/call, and its allocations, to a directory.
+// When the requested figure is P8, each call has a token that was not seen before; when it is P7, the calls are to a
+// model; when it is P5, there are no calls but open streams with events, or for its second figure, calls that are
+// answered as streams.
 func (b *bench) profile(ctx context.Context, directory string, wanted []figure, out io.Writer) error {
 	if err := os.MkdirAll(directory, 0o750); err != nil {
 		return err
@@ -59,17 +60,17 @@ func (b *bench) profile(ctx context.Context, directory string, wanted []figure, 
 	return err
 }
 
-// closedLoop starts the load of P1 and returns what waits for its end.
+// closedLoop starts the load of P1 and returns a function that waits for its end.
 func (b *bench) closedLoop(ctx context.Context, seconds int, out io.Writer) (wait func() error, err error) {
 	return b.load(ctx, seconds, out, "/mcp/bench-call", b.tokenFile(), padded(b.body))
 }
 
-// streamedLoop starts the load of P5's calls and returns what waits for its end.
+// streamedLoop starts the load of P5's calls and returns a function that waits for its end.
 func (b *bench) streamedLoop(ctx context.Context, seconds int, out io.Writer) (wait func() error, err error) {
 	return b.load(ctx, seconds, out, "/mcp/bench-stream", b.tokenFile(), padded(b.body))
 }
 
-// openStreams opens the streams of P5 and returns, once all should be open, what waits for their end.
+// openStreams opens the streams of P5 and returns, once all should be open, a function that waits for their end.
 func (b *bench) openStreams(gateway *process) func(context.Context, int, io.Writer) (wait func() error, err error) {
 	return func(ctx context.Context, seconds int, out io.Writer) (wait func() error, err error) {
 		load := exec.CommandContext(ctx, b.program("sseload"), "-name", "durward", "-url", b.url()+"/sse/bench-events-2", "-token", b.tokens[0],
@@ -83,7 +84,7 @@ func (b *bench) openStreams(gateway *process) func(context.Context, int, io.Writ
 	}
 }
 
-// chatLoop starts the load of P7 and returns what waits for its end.
+// chatLoop starts the load of P7 and returns a function that waits for its end.
 func (b *bench) chatLoop(ctx context.Context, seconds int, out io.Writer) (wait func() error, err error) {
 	return b.load(ctx, seconds, out, chatPath, b.keyFile(), chat)
 }
@@ -95,12 +96,13 @@ func (b *bench) load(ctx context.Context, seconds int, out io.Writer, path, bear
 	return load.Wait, load.Start()
 }
 
-// padded is the call with a longer argument, of that many bytes in all; what is less than the call has is the call as it is.
+// padded returns the call with a longer argument, of that many bytes in all. A size below the call's own returns it
+// unchanged.
 func padded(size int) string {
 	return strings.Replace(call, `"title":"`, `"title":"`+strings.Repeat("x", max(0, size-len(call))), 1)
 }
 
-// unseenLoop starts the load of P8 and returns what waits for its end.
+// unseenLoop starts the load of P8 and returns a function that waits for its end.
 func (b *bench) unseenLoop(ctx context.Context, seconds int, _ io.Writer) (wait func() error, err error) {
 	w, err := dial(b.address)
 	if err != nil {
@@ -129,7 +131,7 @@ func (b *bench) unseenLoop(ctx context.Context, seconds int, _ io.Writer) (wait 
 	return func() error { return <-ended }, nil
 }
 
-// fetchProfile stores what the admin endpoint answers for a profile.
+// fetchProfile stores the answer of the admin endpoint for a profile.
 func (b *bench) fetchProfile(ctx context.Context, name, path string) error {
 	content, err := b.fetchAdmin(ctx, "/debug/pprof/"+name)
 	if err != nil {

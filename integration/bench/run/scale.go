@@ -22,8 +22,8 @@ const (
 	callsPerBatch   = 2000
 )
 
-// scale measures what a call costs a gateway with as many policies, servers, keys and live counters as the options say, over
-// what it costs one with ten of each, and the memory of a counter (P6).
+// scale measures the cost of a call at a gateway with as many policies, servers, keys and live counters as the options
+// set, divided by the cost at one with ten of each. It also measures the memory of a counter (P6).
 func (b *bench) scale(ctx context.Context) (call, counter measurement) {
 	return b.callAtScale(ctx), b.counterMemory(ctx)
 }
@@ -84,14 +84,15 @@ func (b *bench) callAtScale(ctx context.Context) measurement {
 	return m
 }
 
-// cost is what a call takes of a gateway's processor time, in microseconds, with its part of the collections of garbage.
+// cost is the processor time that a call takes of a gateway, in microseconds, with its part of the collections of
+// garbage.
 type cost struct {
 	call       float64
 	collection float64 // what one takes
 	every      float64 // calls from one to the next
 }
 
-// collecting is the middle of what collections cost a call, for people.
+// collecting returns the median cost of collections for a call, for people.
 func collecting(rounds []cost) string {
 	var part, every []float64
 	for _, c := range rounds {
@@ -100,9 +101,9 @@ func collecting(rounds []cost) string {
 	return fmt.Sprintf("%.1f us of a call, one in %.0f calls,", median(part), median(every))
 }
 
-// costsOf measures one round. The large gateway collects its garbage so seldom that a round has too much of it or none: what a
-// collection takes is measured by itself, before the calls, and those that were missing or too many among the calls are
-// added or taken off.
+// costsOf measures one round. The large gateway collects its garbage so seldom that a round has too many collections or
+// none. The cost of a collection is measured by itself, before the calls, and missing or surplus ones among the calls
+// are added or subtracted.
 func costsOf(ctx context.Context, sides []side) (costs [2]cost, err error) {
 	var collections [2]collection
 	var before [2][]float64
@@ -148,7 +149,7 @@ func costsOf(ctx context.Context, sides []side) (costs [2]cost, err error) {
 	return costs, nil
 }
 
-// Metrics of the collector's.
+// These are metrics of the collector.
 const (
 	allocated = "go_memstats_alloc_bytes_total"
 	collected = "go_gc_duration_seconds_count"
@@ -159,11 +160,11 @@ type side struct {
 	*bench
 	process  *process
 	requests [][]byte
-	size     int           // how many policies, servers, keys and live counters it has
+	size     int           // the number of its policies, servers, keys and live counters
 	people   []string      // tokens of the crowd
 	kept     time.Time     // when the last run over all its counters began
-	keeping  time.Duration // what that took
-	round    time.Duration // what was measured behind it took
+	keeping  time.Duration // duration of that run
+	round    time.Duration // duration of the measurement after it
 }
 
 // newSide sets up a gateway with that many rows and live counters. Its store is thrown away with b's directory.
@@ -210,7 +211,7 @@ func (s *side) stop() {
 
 var bytesPerCounter = regexp.MustCompile(`([0-9.]+) B/counter`)
 
-// counterMemory runs the benchmark of the package that has the counters: a million of them.
+// counterMemory runs the benchmark of the package with the counters: a million of them.
 func (b *bench) counterMemory(ctx context.Context) measurement {
 	command := exec.CommandContext(ctx, "go", "test", "-trimpath", "-tags=nobadger,nomysql,nopgx", "-run", "^$", "-bench", "^BenchmarkMemory$/^12s$", "-benchtime", "1x",
 		"-count", strconv.Itoa(min(b.rounds, 3)), "./internal/window")

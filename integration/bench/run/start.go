@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// firstAnswer measures the time from the start of the process to a tools/call that is answered (P10): with the embedded
-// store, read before, so that the disk is warm. The key set of the issuer is fetched within it.
+// firstAnswer measures the time from the start of the process to an answered tools/call (P10). It uses the embedded
+// store, which was read before, so that the disk cache is warm. The key set of the issuer is fetched within it.
 func (b *bench) firstAnswer(ctx context.Context) (m measurement) {
 	stub, err := b.startStub(ctx)
 	if err != nil {

@@ -17,19 +17,22 @@ import (
 )
 
 const (
-	// A round has slices, in each of which every kind of request has its turn: what else the machine does meets all alike.
+	// A round has slices, and every kind of request has its turn in each slice: other load of the machine then affects all
+	// kinds alike.
 	slicesPerRound = 20
 	perSlice       = 50
 
-	// referenceSignature is what checking an ES256 signature takes, in microseconds, on the processor for which P8's gate was set.
+	// referenceSignature is the time for checking an ES256 signature, in microseconds, on the processor for which P8's
+	// gate was set.
 	referenceSignature = 78
 	gatewayProcessor   = 0
 )
 
-// unseenTokens measures what the first request of a token costs (P8), in processor time of the gateway: slices of requests
-// with unseen tokens, with seen ones, and through plain Caddy, one request at a time on one connection each. Processor time,
-// because a difference of latencies this small drowns in whatever else the machine does. A large part of it is the signature: where
-// checking one takes longer than where the gate was set, the values are less by that factor.
+// unseenTokens measures the cost of the first request of a token (P8), in processor time of the gateway: slices of
+// requests with unseen tokens, with seen ones, and through plain Caddy, one request at a time on one connection each.
+// It measures processor time, because so small a difference of latencies is lost in the other load of the machine. A
+// large part of the cost is the signature: on a machine where checking one takes longer than on the reference
+// processor, the values are divided by that factor.
 func (b *bench) unseenTokens(ctx context.Context) (overSeen, overCaddy measurement) {
 	fail := func(err error) (measurement, measurement) { return measurement{err: err}, measurement{err: err} }
 	var watched [3]*process // the stub, Caddy, the gateway
@@ -95,8 +98,8 @@ func (b *bench) unseenTokens(ctx context.Context) (overSeen, overCaddy measureme
 	return overSeen, overCaddy
 }
 
-// signatureCost returns the microseconds of processor time that checking a signature takes on the gateway's processor, one
-// after each of these requests: in between the gateway has had the processor and its caches, as it has between its own
+// signatureCost returns the microseconds of processor time for checking a signature on the gateway's processor, once
+// after each of these requests. Between the checks the gateway uses the processor and its caches, as between its own
 // checks. Checks in a row take less.
 func (w *wire) signatureCost(ctx context.Context, requests [][]byte) (microseconds float64, err error) {
 	turns, checks := make(chan struct{}), make(chan signatureCheck)
@@ -120,15 +123,15 @@ func (w *wire) signatureCost(ctx context.Context, requests [][]byte) (microsecon
 	return float64(sum.Nanoseconds()) / 1e3 / float64(len(requests)), nil
 }
 
-// signatureCheck is what one check of an ES256 signature took of the processor.
+// signatureCheck is the processor time of one check of an ES256 signature.
 type signatureCheck struct {
 	took time.Duration
 	err  error
 }
 
-// checkSignatures checks one at each turn, on the gateway's processor.
+// checkSignatures checks one signature at each turn, on the gateway's processor.
 func checkSignatures(turns <-chan struct{}, checks chan<- signatureCheck) {
-	runtime.LockOSThread() // never unlocked: the thread is of no use elsewhere, and ends with this
+	runtime.LockOSThread() // never unlocked: the thread cannot be used elsewhere, and ends with this function
 	var only unix.CPUSet
 	only.Set(gatewayProcessor)
 	failed := unix.SchedSetaffinity(0, &only)
@@ -155,7 +158,7 @@ func checkSignatures(turns <-chan struct{}, checks chan<- signatureCheck) {
 	}
 }
 
-// threadTime is what the calling thread has spent on a processor.
+// threadTime returns the time that the calling thread has spent on a processor.
 func threadTime() (time.Duration, error) {
 	var spent unix.Timespec
 	err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &spent)
@@ -180,8 +183,8 @@ func (w *wire) cost(ctx context.Context, pid int, requests [][]byte) (float64, e
 	return float64(after-before) / 1e3 / float64(len(requests)), err
 }
 
-// processorTime is what all threads of a process have spent on a processor, in nanoseconds: /proc/pid/stat counts in
-// hundredths of a second, which is too coarse for short batches.
+// processorTime returns the time that all threads of a process have spent on a processor, in nanoseconds:
+// /proc/pid/stat counts in hundredths of a second, which is too coarse for short batches.
 func processorTime(pid int) (int64, error) {
 	paths, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	if err != nil || len(paths) == 0 {

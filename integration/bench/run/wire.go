@@ -13,13 +13,14 @@ import (
 const call = `{"jsonrpc":"2.0","id":17,"method":"tools/call","params":{"name":"create_issue","arguments":{"title":"Gateway drops the ` +
 	`session header on every second reconnect","team":"GATEWAY","priority":2,"labels":["defect","edge"]}}}`
 
-// A call to a model, and where it goes.
+// These are a call to a model, and its path.
 const (
 	chatPath = "/api/llm-gateway/v1/chat/completions"
 	chat     = `{"model":"bench-chat","messages":[{"role":"user","content":"Say something about foxes and dogs, please."}]}`
 )
 
-// wire is one keep-alive connection that sends prepared bytes, so that the client costs little next to what is measured.
+// wire is one keep-alive connection that sends prepared bytes, so that the client costs little next to the measured
+// program.
 type wire struct {
 	connection net.Conn
 	reader     *bufio.Reader
@@ -33,10 +34,10 @@ func dial(address string) (*wire, error) {
 	return &wire{connection, bufio.NewReader(connection)}, nil
 }
 
-// request is the whole text of a tools/call; token "" leaves the header out.
+// request returns the whole text of a tools/call; token "" leaves the header out.
 func request(host, path, token string) []byte { return post(host, path, token, call) }
 
-// post is the whole text of a request with a JSON body.
+// post returns the whole text of a request with a JSON body.
 func post(host, path, token, body string) []byte {
 	head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"+
 		"Content-Length: %d\r\n", path, host, len(body))
