@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestDroppedIsCounted: W8, what a server sends that does not belong to its request is counted under the reason for which it
-// did not pass, and the log names the server and the reason.
+// TestDroppedIsCounted checks that a message of a server that does not belong to its request is counted under the
+// reason for which it was dropped, and the log names the server and the reason (W8).
 func TestDroppedIsCounted(t *testing.T) {
 	t.Parallel()
 	const (
@@ -69,8 +69,8 @@ func TestDroppedIsCounted(t *testing.T) {
 	}
 }
 
-// TestEncodingIsLogged: W6, a server that encodes its answers in a way that nobody decodes is a 502, and the log names the
-// encoding beside the server.
+// TestEncodingIsLogged checks that a server that encodes its answers in a way that nobody decodes is a 502, and the log
+// names the encoding beside the server (W6).
 func TestEncodingIsLogged(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})

@@ -22,8 +22,8 @@ func (g *gateway) ruled(rules ...any) server {
 	return s
 }
 
-// TestAttackKeyAndPolicy: K09, a user's own key for MCP servers is held to what policies say of the user, by what their newest token
-// says, and to those of the agent that it was made for.
+// TestAttackKeyAndPolicy checks that a user's own key for MCP servers is held to what policies say of the user, by what
+// their newest token says, and to those of the agent that it was made for (K09).
 func TestAttackKeyAndPolicy(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{option: approvalConsole})

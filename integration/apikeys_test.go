@@ -30,8 +30,8 @@ func (g *gateway) makeKey(token string, scopes ...string) (raw, id string) {
 	return made["key"].(string), made["id"].(string)
 }
 
-// TestAPIKeys: a key calls as its user, in either header, until it is revoked: the answer to that comes after the last call
-// that was let through, and its streams end.
+// TestAPIKeys checks that a key calls as its user, in either header, until it is revoked: the answer to that comes
+// after the last call that was let through, and its streams end.
 func TestAPIKeys(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{site: "log", option: approvalConsole})

@@ -60,8 +60,8 @@ func (d *dev) callToolWith(t *testing.T, tool, arguments, meta string) string {
 	return body
 }
 
-// TestApprovalsOfficialClients: unmodified official clients of both eras meet a tool that asks: their user accepts or
-// declines; those who cannot ask are told where to approve, and pass with the next try.
+// TestApprovalsOfficialClients checks that unmodified official clients of both eras meet a tool that asks: their user
+// accepts or declines; those who cannot ask are told where to approve, and pass with the next try.
 func TestApprovalsOfficialClients(t *testing.T) {
 	t.Parallel()
 	tools := conformanceTools(t)
@@ -148,7 +148,7 @@ func TestApprovalsOfficialClients(t *testing.T) {
 	d.process.checkLog(t)
 }
 
-// TestApprovalsOutliveTheProcess: a call that was held before a crash is approved after it, and passes then.
+// TestApprovalsOutliveTheProcess checks that a call that was held before a crash is approved after it, and passes then.
 func TestApprovalsOutliveTheProcess(t *testing.T) {
 	t.Parallel()
 	home := newDevHome(t)
@@ -173,8 +173,8 @@ func TestApprovalsOutliveTheProcess(t *testing.T) {
 	d.process.stop(t)
 }
 
-// TestApprovalsBindMeta: M15, a call that was approved is not made with another _meta, of which its user sees what counts;
-// progress and traces differ from one request to the next.
+// TestApprovalsBindMeta checks that a call that was approved is not made with another _meta, of which its user sees
+// what counts; progress and traces differ from one request to the next (M15).
 func TestApprovalsBindMeta(t *testing.T) {
 	t.Parallel()
 	d := newDevHome(t).start(t)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestAttackUnaskedAnswers: a client's answers reach the server with the user's credential when the server asked for them in that session,
-// and no others do.
+// TestAttackUnaskedAnswers checks that a client's answers reach the server with the user's credential when the server
+// asked for them in that session, and no others do.
 func TestAttackUnaskedAnswers(t *testing.T) {
 	t.Parallel()
 	const (

@@ -14,7 +14,8 @@ import (
 	"github.com/durward-gateway/durward/integration/rig"
 )
 
-// TestAttackState: A01: a state is good once, for whom it was made, and nothing else makes the gateway ask a provider.
+// TestAttackState checks that a state is good once, for whom it was made, and nothing else makes the gateway ask a
+// provider (A01).
 func TestAttackState(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -115,8 +116,8 @@ func checkPage(t *testing.T, a answer) {
 
 var undoField = regexp.MustCompile(`name="undo" value="([^"]+)"`)
 
-// TestAttackOtherUser: A02, A03 where state alone decides: the attempt belongs to whoever began it, the page says to whom,
-// and whoever was lured there can undo it.
+// TestAttackOtherUser checks A02 and A03 where the state alone decides. The attempt belongs to the user who began it,
+// the page names that user, and a victim who was lured there can undo it.
 func TestAttackOtherUser(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -156,8 +157,8 @@ func TestAttackOtherUser(t *testing.T) {
 	g.send(http.MethodPost, s.path, g.token(alice), echoCall, "Accept", bothKinds).wantConnect(t)
 }
 
-// TestAttackAnswerOfProvider: A04, A07, A09, A10: what comes back to the callback, and from the token endpoint, is stored
-// only when it is right.
+// TestAttackAnswerOfProvider checks that answers to the callback, and of the token endpoint, are stored only when they
+// are right (A04, A07, A09, A10).
 func TestAttackAnswerOfProvider(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -264,7 +265,7 @@ func TestAttackAnswerOfProvider(t *testing.T) {
 	}
 }
 
-// TestAttackFailureKeepsConnection: a failed attempt leaves what is stored alone.
+// TestAttackFailureKeepsConnection checks that a failed attempt leaves what is stored alone.
 func TestAttackFailureKeepsConnection(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -281,8 +282,8 @@ func TestAttackFailureKeepsConnection(t *testing.T) {
 	g.send(http.MethodPost, s.path, token, pingMessage, "Accept", bothKinds).want(t, http.StatusOK)
 }
 
-// TestAttackAuthURL: A06: no two authorization requests share anything that must not be guessed, and none gives away a
-// secret.
+// TestAttackAuthURL checks that no two authorization requests share anything that must not be guessed, and none gives
+// away a secret (A06).
 func TestAttackAuthURL(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -319,7 +320,7 @@ func TestAttackAuthURL(t *testing.T) {
 	}
 }
 
-// TestAttackReturnURL: A08 and open redirects.
+// TestAttackReturnURL checks A08 and open redirects.
 func TestAttackReturnURL(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{option: "return_url https://app.example.test/after https://plain.example.test"})
@@ -380,7 +381,7 @@ func TestAttackReturnURL(t *testing.T) {
 	}
 }
 
-// TestAttackRefresh: A13, A14, A15 and the injection of the user's own token.
+// TestAttackRefresh checks A13, A14, A15 and the injection of the user's own token.
 func TestAttackRefresh(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -514,7 +515,8 @@ func TestAttackRefresh(t *testing.T) {
 	})
 }
 
-// TestAttackTwoClients: A17: what one user allowed once is asked again for the next attempt, by anybody.
+// TestAttackTwoClients checks that consent that one user gave once is asked for again at the next attempt, of any user
+// (A17).
 func TestAttackTwoClients(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestAttackDiscovery: A05, S05, S06, S07, S09: what an upstream and its authorization server say about themselves is
-// believed only when it is right; connecting then fails in one way, whatever was wrong.
+// TestAttackDiscovery checks that statements of an upstream and its authorization server about themselves are believed
+// only when they are right; connecting then fails in one way, whatever was wrong (A05, S05, S06, S07, S09).
 func TestAttackDiscovery(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -135,8 +135,8 @@ func TestAttackDiscovery(t *testing.T) {
 	}
 }
 
-// TestAttackPortScan: S10: a closed port, one that something else listens on, and an address that may not be dialled look
-// alike.
+// TestAttackPortScan checks that a closed port, one that something else listens on, and an address that may not be
+// dialled look alike (S10).
 func TestAttackPortScan(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})

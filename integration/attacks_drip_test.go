@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestAttackDrip: bodies that come byte by byte, with a token and without one, to addresses that read them and to some that do not.
-// Each is over after the time that a body has, and a client that sends at a fair pace is answered.
+// TestAttackDrip checks bodies that come byte by byte, with a token and without one, to addresses that read them and to
+// some that do not. Each is over after the time that a body has, and a client that sends at a fair pace is answered.
 func TestAttackDrip(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})

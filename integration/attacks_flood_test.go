@@ -85,8 +85,9 @@ func (g *gateway) live() int {
 	return total
 }
 
-// TestAttackFlood: W01, W04, Z-U04, Z-O03. A client that takes nothing of a stream without end costs 64 KiB at most; fifty
-// that take what they can get use all of the gateway's one processor, and it answers health all the same.
+// TestAttackFlood checks that a client that takes nothing of a stream without end costs 64 KiB at most; fifty that take
+// what they can get use all of the gateway's one processor, and it answers health all the same (W01, W04, Z-U04,
+// Z-O03).
 func TestAttackFlood(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{env: []string{"GOMAXPROCS=1"}})
@@ -167,8 +168,8 @@ type counting struct{ n *atomic.Int64 }
 
 func (c counting) Write(p []byte) (int, error) { c.n.Add(int64(len(p))); return len(p), nil }
 
-// TestAttackSlowRequests: W10, a thousand connections that stop in the middle of a request's headers, and a hundred that do
-// in that of a body, do not keep others from being served, and are closed in time.
+// TestAttackSlowRequests checks that a thousand connections that stop in the middle of a request's headers, and a
+// hundred that do in that of a body, do not keep others from being served, and are closed in time (W10).
 func TestAttackSlowRequests(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{global: "servers {\n timeouts {\n read_header 3s\n read_body_idle 3s\n }\n }"})

@@ -8,9 +8,10 @@ import (
 	"testing"
 )
 
-// TestAttackFoldedToken: H07, a token that is folded over two lines (obs-fold) is nobody's. Where HTTP/1.1 comes in plain, the request
-// is answered 400 before it is read. Over the gateway's own TLS, net/http joins the lines by a blank, as RFC 9112 section 5.2 allows: a
-// token that has one in it is refused, and one whose fold stands where a blank stands anyway is the token that the client sent.
+// TestAttackFoldedToken checks that a token that is folded over two lines (obs-fold) is nobody's (H07). Where HTTP/1.1
+// comes in plain, the request is answered 400 before it is read. Over the gateway's own TLS, net/http joins the lines
+// by a blank, as RFC 9112 section 5.2 allows: a token that has one in it is refused, and one whose fold stands where a
+// blank stands anyway is the token that the client sent.
 func TestAttackFoldedToken(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{global: "skip_install_trust\n\tauto_https disable_redirects"})

@@ -11,8 +11,8 @@ import (
 // secretInEnvironment is the value that placeholders in user input would reveal.
 const secretInEnvironment = "canary-of-the-environment"
 
-// TestAttackHeaders: what clients put in headers reaches the upstream only when it is on the allow-list, and never in
-// place of what the gateway puts there. Nothing is read of forwarding headers (H04), from a trusted proxy neither (H05): what
+// TestAttackHeaders checks that headers of clients reach the upstream only when they are on the allow-list, and never
+// in place of the gateway's own. Nothing is read of forwarding headers (H04), from a trusted proxy neither (H05): what
 // is to be known of clients comes with the connection (docs/configuration.md, "API keys and guessing").
 func TestAttackHeaders(t *testing.T) {
 	t.Parallel()
@@ -81,7 +81,7 @@ func TestAttackHeaders(t *testing.T) {
 	}
 }
 
-// TestAttackNoCredential: H01, without a connection nothing is sent.
+// TestAttackNoCredential checks that without a connection nothing is sent (H01).
 func TestAttackNoCredential(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -108,7 +108,7 @@ func TestAttackNoCredential(t *testing.T) {
 	upstream.wantNothing(t)
 }
 
-// TestAttackNoCredentialRefused: H01, the same where those who are not connected are refused.
+// TestAttackNoCredentialRefused checks H01 where users who are not connected are refused.
 func TestAttackNoCredentialRefused(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{refuse: true})
@@ -141,8 +141,8 @@ func TestAttackNoCredentialRefused(t *testing.T) {
 	}
 }
 
-// TestAttackDoors: requests of foreign pages, under foreign hosts and with tricks of browsers are refused before anything
-// happens on behalf of the caller.
+// TestAttackDoors checks that requests of foreign pages, under foreign hosts and with tricks of browsers are refused
+// before anything happens on behalf of the caller.
 func TestAttackDoors(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -219,8 +219,8 @@ func TestAttackDoors(t *testing.T) {
 	}
 }
 
-// TestAttackSmuggling: H07, whatever the framing, the upstream receives at most one request, the one that was judged, and
-// nothing that was hidden behind it.
+// TestAttackSmuggling checks that whatever the framing, the upstream receives at most one request, the one that was
+// judged, and nothing that was hidden behind it (H07).
 func TestAttackSmuggling(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -289,7 +289,7 @@ func TestAttackSmuggling(t *testing.T) {
 	}
 }
 
-// TestAttackTunnels: H12 and methods that are none.
+// TestAttackTunnels checks H12 and methods that are none.
 func TestAttackTunnels(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -342,8 +342,9 @@ func TestAttackTunnels(t *testing.T) {
 	}
 }
 
-// TestAttackMirrors: headers that mirror the message reach the upstream in the revision that has them, and for what they were held
-// against. Servers and proxies route by them: another name there would be another tool than policies were asked about.
+// TestAttackMirrors checks that headers that mirror the message reach the upstream in the revision that has them, and
+// for what they were held against. Servers and proxies route by them: another name there would be another tool than
+// policies were asked about.
 func TestAttackMirrors(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestAttackOrganizations: O01, O06, O15 on the proxies: names belong to organizations, and another organization's server
-// is answered like one that does not exist.
+// TestAttackOrganizations checks O01, O06 and O15 on the proxies. Names belong to organizations, and another
+// organization's server is answered like one that does not exist.
 func TestAttackOrganizations(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -82,7 +82,8 @@ func TestAttackOrganizations(t *testing.T) {
 	})
 }
 
-// TestAttackSessions: O13, M25: a session is its user's, agent's and server's, and an id is nothing else than it was.
+// TestAttackSessions checks that a session is its user's, agent's and server's, and an id is nothing else than it was
+// (O13, M25).
 func TestAttackSessions(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -150,8 +151,8 @@ func TestAttackSessions(t *testing.T) {
 	})
 }
 
-// TestAttackInterleaving: O12: users share connections to an upstream, and never each other's answers, also when some of
-// them leave early.
+// TestAttackInterleaving checks that users share connections to an upstream, and never each other's answers, also when
+// some of them leave early (O12).
 func TestAttackInterleaving(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestAttackLogs: a Caddyfile that asks for more logs of requests than is good gets no secret of one. Every request has the same
-// ones, wherever clients put them.
+// TestAttackLogs checks that a Caddyfile that asks for more logs of requests than is good gets no secret of one. Every
+// request has the same ones, wherever clients put them.
 func TestAttackLogs(t *testing.T) {
 	t.Parallel()
 	beside, front, plain, secure := freePort(t), freePort(t), freePort(t), freePort(t)

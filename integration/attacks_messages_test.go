@@ -42,7 +42,8 @@ func (g *gateway) attackSession(token string, s server, version, capabilities st
 	return session
 }
 
-// TestAttackMessages: what two readers could read differently is refused, and nothing of it reaches the upstream.
+// TestAttackMessages checks that a message that two readers could read differently is refused, and no part of it
+// reaches the upstream.
 func TestAttackMessages(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -110,7 +111,7 @@ func TestAttackMessages(t *testing.T) {
 	}
 }
 
-// TestAttackBatches: M03, batches exist in one revision.
+// TestAttackBatches checks that batches exist in one revision (M03).
 func TestAttackBatches(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -154,8 +155,8 @@ func TestAttackBatches(t *testing.T) {
 	}
 }
 
-// TestAttackAgreement: headers and body of the 2026 revision say the same, or the gateway refuses: official servers do not
-// all look (M06, and the measurement that a header alone can be lied in).
+// TestAttackAgreement checks that headers and body of the 2026 revision say the same, or the gateway refuses: official
+// servers do not all look (M06, and the measurement that a header alone can be lied in).
 func TestAttackAgreement(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -208,7 +209,7 @@ func TestAttackAgreement(t *testing.T) {
 	}
 }
 
-// TestAttackVerbatim: M05, what leaves is what was judged, to the byte.
+// TestAttackVerbatim checks that the bytes that leave are exactly those that were judged (M05).
 func TestAttackVerbatim(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -238,7 +239,8 @@ func TestAttackVerbatim(t *testing.T) {
 	}
 }
 
-// TestAttackEncodings: M24, B07: bodies that would have to be unpacked, or are too long, are refused before they are read.
+// TestAttackEncodings checks that bodies that would have to be unpacked, or are too long, are refused before they are
+// read (M24, B07).
 func TestAttackEncodings(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -312,8 +314,8 @@ func TestAttackEncodings(t *testing.T) {
 	}
 }
 
-// TestAttackSmuggledCall: M26, a call hidden in the body of /sse goes nowhere: the upstream is asked for its events, with
-// the two filters and nothing else of the client's.
+// TestAttackSmuggledCall checks that a call hidden in the body of /sse goes nowhere: the upstream is asked for its
+// events, with the two filters and nothing else of the client's (M26).
 func TestAttackSmuggledCall(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestAttackNotifications: what a client tells a server reaches it when the client's revision has such a notification, and counts as
-// a request but for those with which a client begins and takes back.
+// TestAttackNotifications checks that a client's notification reaches its server when the client's revision has such a
+// notification. It counts as a request, except for those with which a client begins and cancels.
 func TestAttackNotifications(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})

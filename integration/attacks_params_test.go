@@ -8,8 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestAttackParams: headers that mirror arguments are held against the body by the tool's own definition, and leave as the body says
-// (SEP-2243). A router behind the gateway never sees another region than the one that policies, approvals and the server do.
+// TestAttackParams checks that headers that mirror arguments are held against the body by the tool's own definition,
+// and leave as the body says (SEP-2243). A router behind the gateway never sees another region than the one that
+// policies, approvals and the server do.
 func TestAttackParams(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})

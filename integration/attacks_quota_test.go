@@ -51,8 +51,9 @@ func (g *gateway) join(path, token string) (a answer, leave context.CancelFunc, 
 	return a, nil, err
 }
 
-// TestAttackStreamQuota: W06, a user who opens 120 streams at once gets 100, on /sse and /mcp together. Others are not
-// affected, a stream that is left makes room for another, and a reload changes the bounds for what is open.
+// TestAttackStreamQuota checks that a user who opens 120 streams at once gets 100, on /sse and /mcp together (W06).
+// Others are not affected, a stream that is left makes room for another, and a reload changes the bounds for what is
+// open.
 func TestAttackStreamQuota(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -158,8 +159,8 @@ func TestAttackStreamQuota(t *testing.T) {
 	})
 }
 
-// TestShedding: a gateway that has no memory left refuses new calls and says so to load balancers; what runs goes on, and
-// with memory everything is as before.
+// TestShedding checks that a gateway that has no memory left refuses new calls and says so to load balancers; what runs
+// goes on, and with memory everything is as before.
 func TestShedding(t *testing.T) {
 	t.Parallel()
 	r := startRunning(t, settings{})
@@ -185,7 +186,8 @@ func TestShedding(t *testing.T) {
 	}
 }
 
-// TestMCPHeartbeat: W7: a quiet stream of /mcp shows that it lives, and so does a long call that is answered as one.
+// TestMCPHeartbeat checks that a quiet stream of /mcp shows that it lives, and so does a long call that is answered as
+// one (W7).
 func TestMCPHeartbeat(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{option: "streams {\n heartbeat 1s\n }"})
@@ -227,7 +229,7 @@ func TestMCPHeartbeat(t *testing.T) {
 	}
 }
 
-// TestStreamTimes: the operator's words for a quiet stream, for an upstream's silence and for calls at the exit.
+// TestStreamTimes checks the operator's words for a quiet stream, for an upstream's silence and for calls at the exit.
 func TestStreamTimes(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{option: "streams {\n idle 3s\n drain 1s\n heartbeat 1s\n }"})

@@ -46,7 +46,7 @@ func (u *upstream) eventsEntry() map[string]any {
 	return map[string]any{"events_url": u.server.URL + "/events"}
 }
 
-// TestAttackEvents: M19, what hostile event streams become on /sse.
+// TestAttackEvents checks the effect of hostile event streams on /sse (M19).
 func TestAttackEvents(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -173,8 +173,8 @@ func eventLines(data []byte, atEOF bool) (int, []byte, error) {
 	return 0, nil, nil
 }
 
-// TestAttackMCPEvents: M19 on /mcp, where events pass byte for byte up to their cap, and an answer that is cut must not
-// look whole.
+// TestAttackMCPEvents checks M19 on /mcp, where events pass byte for byte up to their limit, and an answer that is cut
+// must not look whole.
 func TestAttackMCPEvents(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{option: "sizes {\n event 64KiB\n }"}) // 1 MiB on /mcp
@@ -203,8 +203,8 @@ func TestAttackMCPEvents(t *testing.T) {
 	}
 }
 
-// TestAttackAnswers: W08, W09: what is no answer becomes an upstream error, and nothing of the upstream's pages, headers
-// and challenges is passed on.
+// TestAttackAnswers checks that a text that is no answer becomes an upstream error, and nothing of the upstream's
+// pages, headers and challenges is passed on (W08, W09).
 func TestAttackAnswers(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -334,7 +334,7 @@ func TestAttackAnswers(t *testing.T) {
 	})
 }
 
-// TestAttackRawAnswers: H08 and upstreams that break HTTP, before and in an answer; W11, nothing is sent twice.
+// TestAttackRawAnswers checks H08 and upstreams that break HTTP, before and in an answer; W11, nothing is sent twice.
 func TestAttackRawAnswers(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -405,7 +405,7 @@ func rawUpstream(t *testing.T, answer string) (address string, asked *atomic.Int
 	return listener.Addr().String(), asked
 }
 
-// TestAttackSlowness: W03, upstreams that never begin, and such that begin and fall silent.
+// TestAttackSlowness checks upstreams that never begin, and such that begin and fall silent (W03).
 func TestAttackSlowness(t *testing.T) {
 	t.Parallel()
 	// The first one is also what those get that do begin.
@@ -458,8 +458,8 @@ func TestAttackSlowness(t *testing.T) {
 	}
 }
 
-// TestAttackSlowReader: W01, W04: an upstream that sends without end is held back by a client that does not read, and
-// flows to one that does.
+// TestAttackSlowReader checks that an upstream that sends without end is held back by a client that does not read, and
+// flows to one that does (W01, W04).
 func TestAttackSlowReader(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -534,8 +534,8 @@ func disconnects(t *testing.T) int {
 	return n
 }
 
-// TestAttackDisconnects: W05, clients that go away leave nothing behind, neither here nor at the upstream, which is free
-// within 100 ms.
+// TestAttackDisconnects checks that clients that go away leave nothing behind, neither here nor at the upstream, which
+// is free within 100 ms (W05).
 func TestAttackDisconnects(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})

@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// TestAttackTokens: J: the ways in which a token may not come, and what its header may not make the gateway do.
+// TestAttackTokens checks the ways in which a token may not come, and the effects that its header may not have on the
+// gateway (rows J).
 func TestAttackTokens(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{site: "log"})
@@ -106,7 +107,8 @@ func (p *identityProvider) publish(signers map[string]crypto.Signer) {
 	p.signers = signers
 }
 
-// TestAttackKeys: J24 to J28: the identity provider is asked for keys seldom, whatever tokens come, and its absence refuses.
+// TestAttackKeys checks that the identity provider is asked for keys seldom, whatever tokens come, and its absence
+// refuses (J24 to J28).
 func TestAttackKeys(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -161,7 +163,7 @@ func TestAttackKeys(t *testing.T) {
 	})
 }
 
-// TestAttackMetadata: D09, the metadata document is the same whatever is asked.
+// TestAttackMetadata checks that the metadata document is the same whatever is asked (D09).
 func TestAttackMetadata(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -191,8 +193,9 @@ func TestAttackMetadata(t *testing.T) {
 	}
 }
 
-// TestAttackUndecided: D07, a call to a server that is there, by somebody who is connected and whom a policy lets, goes nowhere when
-// a matcher keeps it from a step that has to come before: one that decides on it, or counts it.
+// TestAttackUndecided checks that a call to a server that is there, by somebody who is connected and whom a policy
+// lets, goes nowhere when a matcher keeps it from a step that has to come before: one that decides on it, or counts it
+// (D07).
 func TestAttackUndecided(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

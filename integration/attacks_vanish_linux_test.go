@@ -14,8 +14,8 @@ import (
 	"github.com/durward-gateway/durward/integration/rig"
 )
 
-// TestAttackVanishedClients: W02, a client whose machine is gone acknowledges nothing. It is let go within write_idle, and
-// the upstream with it, from a stream that has signs of life to send and from one that is silent.
+// TestAttackVanishedClients checks that a client whose machine is gone acknowledges nothing (W02). It is let go within
+// write_idle, and the upstream with it, from a stream that has signs of life to send and from one that is silent.
 func TestAttackVanishedClients(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{

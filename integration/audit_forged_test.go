@@ -99,8 +99,8 @@ func hashOfRecord(previous []byte, organization, node, segment string, text []by
 	return h.Sum(nil)
 }
 
-// TestForgedRecord: a record that somebody with the database has appended behind the newest head, with the head moved, is found, and
-// the gateway neither goes on from it nor signs it.
+// TestForgedRecord checks that a record that somebody with the database has appended behind the newest head, with the
+// head moved, is found, and the gateway neither goes on from it nor signs it.
 func TestForgedRecord(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -196,8 +196,8 @@ func forgeLine(t *testing.T, text, mac string) (line string) {
 	return fmt.Sprintf(`{"o":"%s","n":%d,"h":"%s"%s,"e":%s}`+"\n", last[1], sequence, base64.RawURLEncoding.EncodeToString(hash[:]), mac, entry)
 }
 
-// TestForgedJournal: a line that somebody with the disk has appended to a journal behind a kill is found, and the next start neither
-// signs it nor brings it to the store.
+// TestForgedJournal checks that a line that somebody with the disk has appended to a journal behind a kill is found,
+// and the next start neither signs it nor brings it to the store.
 func TestForgedJournal(t *testing.T) {
 	t.Parallel()
 	for name, forge := range map[string]func(t *testing.T, text string) string{

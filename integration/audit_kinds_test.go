@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestAuditOfHeldCall: what happens to a credential, and to a call that waits for its user's word, is recorded event by
-// event, with who did what through which client, under ids that lead from one to the other; and is found by each of them.
+// TestAuditOfHeldCall checks that every event of a credential, and of a call that waits for its user's decision, is
+// recorded with the user and the client, under ids that lead from one to the other. It is found by each of these ids.
 func TestAuditOfHeldCall(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{option: approvalConsole})
@@ -101,7 +101,8 @@ func TestAuditOfHeldCall(t *testing.T) {
 	}
 }
 
-// TestAuditOfTraces: where Caddy's tracing runs a record has the trace that it says, whatever header carries it.
+// TestAuditOfTraces checks that where Caddy's tracing runs a record has the trace that it says, whatever header carries
+// it.
 func TestAuditOfTraces(t *testing.T) {
 	t.Parallel()
 	const client = "0af7651916cd43dd8448eb211c80319c"
@@ -134,8 +135,8 @@ func TestAuditOfTraces(t *testing.T) {
 	}
 }
 
-// TestAuditOfRefusals: what is refused before it is a call, and what finds nothing to change, is in the log of the organization, with who
-// wanted it.
+// TestAuditOfRefusals checks that requests that are refused before they are calls, and those that find nothing to
+// change, are in the log of the organization, with their callers.
 func TestAuditOfRefusals(t *testing.T) {
 	t.Parallel()
 	provider := newLLMProvider(t, func(w http.ResponseWriter, _ *http.Request, _ string) { answerJSON(w, http.StatusOK, chatAnswer) })

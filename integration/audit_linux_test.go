@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestAuditFull: Z-D01, Z-X01: a call that cannot be recorded is not made, unless the configuration says best_effort; once
-// there is room calls go on, and the log has no gap. Each kind of traffic has its own word.
+// TestAuditFull checks that a call that cannot be recorded is not made, unless the configuration says best_effort; once
+// there is room calls go on, and the log has no gap (Z-D01, Z-X01). Each kind of traffic has its own word.
 func TestAuditFull(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

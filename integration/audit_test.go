@@ -81,8 +81,9 @@ func toolCallWith(tool, arguments string) string {
 	return `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + arguments + `}}`
 }
 
-// TestAudit: an allowed, a denied and an unconnected call, a write, refused ones and a refused token are in the log, with
-// what led to them; only an administrator of the organization reads it; it is whole, beside a running gateway and after it.
+// TestAudit checks that an allowed, a denied and an unconnected call, a write, refused ones and a refused token are in
+// the log, with what led to them; only an administrator of the organization reads it; it is whole, beside a running
+// gateway and after it.
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{option: "audit {\n sink file sink.ndjson\n sink log\n arguments on\n redact iban\n }"})
@@ -237,8 +238,8 @@ func bigEndian(n int) []byte {
 	return []byte{byte(n >> 56), byte(n >> 48), byte(n >> 40), byte(n >> 32), byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}
 }
 
-// TestAuditCrash: Z-F01, Z-X01: whatever call was answered, or reached the third party, is in the log after kill -9; the
-// log is whole after the restart.
+// TestAuditCrash checks that every call that was answered, or reached the third party, is in the log after kill -9; the
+// log is whole after the restart (Z-F01, Z-X01).
 func TestAuditCrash(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})

@@ -76,8 +76,8 @@ func (g *gateway) everyFamily(token string) map[string]int {
 	return statuses
 }
 
-// TestStoreAwayAtStart: Z-F01, a gateway whose database is away starts, refuses everything, says why, can be reloaded, can
-// be stopped, and serves as soon as the database is there.
+// TestStoreAwayAtStart checks that a gateway whose database is away starts, refuses everything, says why, can be
+// reloaded, can be stopped, and serves as soon as the database is there (Z-F01).
 func TestStoreAwayAtStart(t *testing.T) {
 	t.Parallel()
 	database := pgtest.NewServer(t)
@@ -126,8 +126,8 @@ func (g *gateway) wantQuiet(during time.Duration) {
 	}
 }
 
-// TestStoreGoneAtReload: while the database is away a configuration with the same store and keys takes over, and whatever
-// cannot be judged without the database is refused.
+// TestStoreGoneAtReload checks that while the database is away a configuration with the same store and keys takes over,
+// and whatever cannot be judged without the database is refused.
 func TestStoreGoneAtReload(t *testing.T) {
 	t.Parallel()
 	database := pgtest.NewServer(t)
@@ -188,7 +188,8 @@ func (g *gateway) wantFewLines(caller claims) {
 	}
 }
 
-// TestReadOnlyAtReload: a node that is ready while its database only reads stays ready when its configuration is loaded anew.
+// TestReadOnlyAtReload checks that a node that is ready while its database only reads stays ready when its
+// configuration is loaded anew.
 func TestReadOnlyAtReload(t *testing.T) {
 	t.Parallel()
 	database := pgtest.NewServer(t)
@@ -208,8 +209,8 @@ func TestReadOnlyAtReload(t *testing.T) {
 	wantReadOnly()
 }
 
-// TestStoreRefuses: a database that is there and does not let the gateway work is told apart, and is worked with once that
-// is mended, without a start. What can only be a mistake fails the start.
+// TestStoreRefuses checks that a database that is there and does not let the gateway work is told apart, and is worked
+// with once that is mended, without a start. What can only be a mistake fails the start.
 func TestStoreRefuses(t *testing.T) {
 	t.Parallel()
 	database := pgtest.NewServer(t)

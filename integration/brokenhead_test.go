@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestBrokenHead: an event stream that breaks off with its head, or before its first event, is a failure of the server like any other:
-// nothing was written yet, so that the client gets a status and the id of its request.
+// TestBrokenHead checks that an event stream that breaks off with its head, or before its first event, is a failure of
+// the server like any other: nothing was written yet, so that the client gets a status and the id of its request.
 func TestBrokenHead(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})

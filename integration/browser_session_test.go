@@ -12,8 +12,8 @@ import (
 	"github.com/durward-gateway/durward/integration/rig"
 )
 
-// TestBrowserApproves: a person opens the page that an agent was told, logs in, sees the call as it is, and decides by a
-// click.
+// TestBrowserApproves checks that a person can open the page whose address an agent got, log in, see the call
+// unchanged, and decide by a click.
 func TestBrowserApproves(t *testing.T) {
 	t.Parallel()
 	d := newDevHome(t).start(t)
@@ -77,8 +77,8 @@ func TestBrowserApproves(t *testing.T) {
 	d.process.checkLog(t)
 }
 
-// TestBrowserTimes: pages show times by the reader's clock, under a policy that lets nothing else run; who runs no scripts reads them
-// as the gateway wrote them.
+// TestBrowserTimes checks that pages show times by the reader's clock, under a policy that lets nothing else run; who
+// runs no scripts reads them as the gateway wrote them.
 func TestBrowserTimes(t *testing.T) {
 	t.Parallel()
 	d := newDevHome(t).start(t)
@@ -119,7 +119,8 @@ func TestBrowserTimes(t *testing.T) {
 	d.process.checkLog(t)
 }
 
-// TestBrowserLooksAround: W32: a person opens addresses of the gateway in a browser, without knowing what they are.
+// TestBrowserLooksAround checks the addresses of the gateway for a person who opens them in a browser without knowing
+// them (W32).
 func TestBrowserLooksAround(t *testing.T) {
 	t.Parallel()
 	d := newDevHome(t).start(t)
@@ -198,7 +199,8 @@ func TestBrowserLooksAround(t *testing.T) {
 	d.process.checkLog(t)
 }
 
-// TestBrowserLogsInToConnect: a person comes back from a provider, logs in, and is connected; somebody else is not.
+// TestBrowserLogsInToConnect checks that a person who comes back from a provider and logs in is connected, and another
+// person is not.
 func TestBrowserLogsInToConnect(t *testing.T) {
 	t.Parallel()
 	d := devGateway(t, "{\n connect_check login\n }", "")

@@ -14,7 +14,8 @@ import (
 	"github.com/durward-gateway/durward/integration/rig"
 )
 
-// TestBrowser: a person with a browser logs in and connects by clicking; no page needs a script, and none is complained about.
+// TestBrowser checks that a person with a browser can log in and connect by clicking. No page needs a script, and the
+// browser complains about none.
 func TestBrowser(t *testing.T) {
 	t.Parallel()
 	d := newDevHome(t).start(t)

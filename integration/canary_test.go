@@ -20,8 +20,8 @@ import (
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 )
 
-// TestCanarySweep: with a secret of its own in every place where a secret can be, and the log at its most talkative,
-// nothing that the gateway writes, answers or stores shows one (L01, L03, L05, D08).
+// TestCanarySweep checks that with a secret of its own in every place where a secret can be, and the log at its most
+// talkative, nothing that the gateway writes, answers or stores shows one (L01, L03, L05, D08).
 func TestCanarySweep(t *testing.T) {
 	t.Parallel()
 	c := startCanaries(t)

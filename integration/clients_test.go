@@ -25,8 +25,8 @@ const (
 	clientAccount = "demo-bob"
 )
 
-// TestClientsLogIn: unmodified MCP clients get from nothing but a server's URL to a tool's answer: 401, metadata,
-// registration, login with PKCE, call.
+// TestClientsLogIn checks that unmodified MCP clients get from nothing but a server's URL to a tool's answer: 401,
+// metadata, registration, login with PKCE, call.
 func TestClientsLogIn(t *testing.T) {
 	t.Parallel()
 	tools := conformanceTools(t)

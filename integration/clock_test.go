@@ -18,8 +18,8 @@ const shiftClock = `CREATE SCHEMA shifted; CREATE TABLE shifted.by (seconds bigi
 	GRANT USAGE ON SCHEMA shifted TO PUBLIC;
 	ALTER ROLE durward_test SET search_path = public, shifted, pg_catalog`
 
-// TestClocksApart: Z-C01, a gateway whose clock is more than a minute off the database's does not become ready, or is not
-// any more, and says so. It is ready again by itself.
+// TestClocksApart checks that a gateway whose clock is more than a minute off the database's does not become ready, or
+// is not any more, and says so (Z-C01). It is ready again by itself.
 func TestClocksApart(t *testing.T) {
 	t.Parallel()
 	database := pgtest.NewServer(t)

@@ -29,8 +29,8 @@ func conformanceRuns(t *testing.T) int {
 	return runs
 }
 
-// TestConformance: the official MCP conformance suites find through the gateway, check by check, what they find at the
-// reference server itself; once more with the other HTTP client towards the upstream.
+// TestConformance checks that the official MCP conformance suites find through the gateway, check by check, what they
+// find at the reference server itself; once more with the other HTTP client towards the upstream.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	runs := conformanceRuns(t)

@@ -27,8 +27,8 @@ func crashCycles(t *testing.T) int {
 	return cycles
 }
 
-// TestCrash: whatever the gateway has acknowledged is there after kill -9, once and whole; what it has not is there whole
-// or not at all (Z-F01).
+// TestCrash checks that every write that the gateway has acknowledged is there after kill -9, once and whole; every
+// other one is there whole or not at all (Z-F01).
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	cycles := crashCycles(t)

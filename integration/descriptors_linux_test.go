@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestDescriptorsExhausted: Z-O05. A gateway that may open no more files accepts no more connections, without spinning; those
-// that are open are served, and once there are files again, so are the others.
+// TestDescriptorsExhausted checks that a gateway that may open no more files accepts no more connections, without
+// spinning; those that are open are served, and once there are files again, so are the others (Z-O05).
 func TestDescriptorsExhausted(t *testing.T) {
 	t.Parallel()
 	r := startRunning(t, settings{})

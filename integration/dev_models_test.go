@@ -30,8 +30,8 @@ func (d *dev) tokenOf(t *testing.T, user string) string {
 	return strings.TrimSpace(got.stdout)
 }
 
-// TestDevModels: the demo models answer at every address, for every organization, also after a restart; the smart model is
-// acme's. A reset knows what usage leaves behind.
+// TestDevModels checks that the demo models answer at every address, for every organization, also after a restart; the
+// smart model is acme's. A reset knows what usage leaves behind.
 func TestDevModels(t *testing.T) {
 	t.Parallel()
 	home := newDevHome(t)

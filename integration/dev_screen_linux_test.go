@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestDevScreenComesFirst: Caddy's own lines stay out of a terminal until the screen of a start stands there, however long it takes
-// to write it.
+// TestDevScreenComesFirst checks that Caddy's own lines stay out of a terminal until the screen of a start stands
+// there, however long it takes to write it.
 func TestDevScreenComesFirst(t *testing.T) {
 	t.Parallel()
 	home := newDevHome(t)

@@ -59,7 +59,7 @@ func TestDevTour(t *testing.T) {
 	}
 }
 
-// TestDevConnect: an account is connected without a browser, once.
+// TestDevConnect checks that an account is connected without a browser, once.
 func TestDevConnect(t *testing.T) {
 	home := newDevHome(t)
 	d := home.start(t)
@@ -238,7 +238,8 @@ func devClaims(t *testing.T, token string) map[string]any {
 	return claims
 }
 
-// TestDevRefusedTokens: where `durward dev` runs, `doctor tokens` needs no option to find it. Elsewhere it says which it needs.
+// TestDevRefusedTokens checks that where `durward dev` runs, `doctor tokens` needs no option to find it. Elsewhere it
+// says which it needs.
 func TestDevRefusedTokens(t *testing.T) {
 	home := newDevHome(t)
 	d := home.start(t)

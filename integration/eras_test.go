@@ -10,8 +10,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestEras: clients of every revision work through the gateway with servers that keep sessions and such that do not,
-// that answer with JSON and with event streams.
+// TestEras checks that clients of every revision work through the gateway with servers that keep sessions and such that
+// do not, that answer with JSON and with event streams.
 func TestEras(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -68,7 +68,8 @@ func eraName(version string, o mcp.StreamableHTTPOptions) string {
 	return strings.Join(name, " ")
 }
 
-// TestProgressStreamsThrough: a notification reaches the client while the call is still running, not with its answer.
+// TestProgressStreamsThrough checks that a notification reaches the client while the call is still running, not with
+// its answer.
 func TestProgressStreamsThrough(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -106,7 +107,7 @@ func TestProgressStreamsThrough(t *testing.T) {
 	}
 }
 
-// TestServerMessagesOnTheGETStream: what the server says of its own accord arrives.
+// TestServerMessagesOnTheGETStream checks that messages that the server sends of its own accord arrive.
 func TestServerMessagesOnTheGETStream(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -124,7 +125,7 @@ func TestServerMessagesOnTheGETStream(t *testing.T) {
 	}
 }
 
-// TestLargeMessages: up to the bounds in both directions, and refused beyond.
+// TestLargeMessages checks that messages pass up to the bounds in both directions, and are refused beyond.
 func TestLargeMessages(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})

@@ -14,7 +14,8 @@ import (
 	"github.com/durward-gateway/durward/integration/rig"
 )
 
-// TestExit: SIGTERM ends streams with a word and lets calls run to their answer; the next start finds everything.
+// TestExit checks that SIGTERM ends streams with a word and lets calls run to their answer; the next start finds
+// everything.
 func TestExit(t *testing.T) {
 	t.Parallel()
 	r := startRunning(t, settings{})
@@ -64,8 +65,9 @@ func TestExit(t *testing.T) {
 	r.call() // in the session from before
 }
 
-// TestExitCancelled: a call that its client has taken back, and that its server never answers, does not hold the exit: neither one
-// of a revision with sessions, whose stream stays open, nor one of 2026-07-28, whose client closes its stream.
+// TestExitCancelled checks that a call that its client has taken back, and that its server never answers, does not hold
+// the exit: neither one of a revision with sessions, whose stream stays open, nor one of 2026-07-28, whose client
+// closes its stream.
 func TestExitCancelled(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{option: "streams {\n\t\t\tdrain 1h\n\t\t}"})
@@ -142,7 +144,8 @@ func TestExitCancelled(t *testing.T) {
 	receive(t, answers, "the end of the last call")
 }
 
-// TestExitAfterReload: the exit ends the streams of every configuration that still has some, and lets its calls run.
+// TestExitAfterReload checks that the exit ends the streams of every configuration that still has some, and lets its
+// calls run.
 func TestExitAfterReload(t *testing.T) {
 	t.Parallel()
 	r := startRunning(t, settings{})

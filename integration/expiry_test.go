@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestExpiry: clocks differ, so that a token is good for half a minute beyond its end, on every path alike, and what runs
-// under it ends then (J13, W07).
+// TestExpiry checks that a token is valid for half a minute beyond its end, because clocks differ, on every path alike,
+// and that its streams end then (J13, W07).
 func TestExpiry(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})

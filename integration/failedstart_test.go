@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestFailedStartSaysWhy: the last line of a start that fails is the one that says why, whatever the log's writer.
+// TestFailedStartSaysWhy checks that the last line of a start that fails is the one that says why, whatever the log's
+// writer.
 func TestFailedStartSaysWhy(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -36,8 +37,8 @@ func TestFailedStartSaysWhy(t *testing.T) {
 	}
 }
 
-// TestStartErrorsArePlain: the last line of each command that starts or tends a gateway is plain. It begins with the file and the line
-// to correct, and says once what to do.
+// TestStartErrorsArePlain checks that the last line of each command that starts or tends a gateway is plain. It begins
+// with the file and the line to correct, and says once what to do.
 func TestStartErrorsArePlain(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -93,8 +94,8 @@ func setPublicURL(t *testing.T, file, url string) {
 	}
 }
 
-// TestDoctorWarnsOfSitesThatTakeConnections: doctor names the line of a site that takes some of what connects to the gateway's, which
-// listens on every address.
+// TestDoctorWarnsOfSitesThatTakeConnections checks that doctor names the line of a site that takes some of what
+// connects to the gateway's, which listens on every address.
 func TestDoctorWarnsOfSitesThatTakeConnections(t *testing.T) {
 	t.Parallel()
 	home, port := t.TempDir(), freePort(t)
@@ -113,8 +114,8 @@ func TestDoctorWarnsOfSitesThatTakeConnections(t *testing.T) {
 	}
 }
 
-// TestFirstStartDoesNotAlarm: a start and a stop of a gateway that is as it should be have no warning, with the log that the samples
-// have.
+// TestFirstStartDoesNotAlarm checks that a start and a stop of a gateway that is as it should be have no warning, with
+// the log that the samples have.
 func TestFirstStartDoesNotAlarm(t *testing.T) {
 	t.Parallel()
 	for _, admin := range []string{"unix/admin.sock", "off"} {

@@ -56,8 +56,9 @@ func (o *opener) told(t *testing.T, ids ...string) (told []string) {
 	return told
 }
 
-// TestUnconnectedComplete: W31, a client that opens pages is told when its user has connected, for each call that waits, and makes
-// the calls again by itself. One that opens none is told nothing of it, nor is one of another user.
+// TestUnconnectedComplete checks that a client that opens pages is told when its user has connected, for each call that
+// waits, and makes the calls again by itself (W31). One that opens none is told nothing of it, nor is one of another
+// user.
 func TestUnconnectedComplete(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -86,7 +87,8 @@ func TestUnconnectedComplete(t *testing.T) {
 	}
 }
 
-// TestUnconnectedCompleteOnNodes: the user connects at another node than the one at which the conversation is, and has asked at both.
+// TestUnconnectedCompleteOnNodes checks the case that the user connects at another node than the one at which the
+// conversation is, and has asked at both.
 func TestUnconnectedCompleteOnNodes(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{postgres: true})

@@ -51,8 +51,8 @@ func (c *mcpClient) led(t *testing.T, tool, address string) {
 	}
 }
 
-// TestUnconnected: W31, the conversation of a user who has not connected their account begins, leads them to the page, and
-// goes on with the upstream once they have, in every revision with the transport of today.
+// TestUnconnected checks that the conversation of a user who has not connected their account begins, leads them to the
+// page, and goes on with the upstream once they have, in every revision with the transport of today (W31).
 func TestUnconnected(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -124,8 +124,9 @@ func TestUnconnected(t *testing.T) {
 	}
 }
 
-// TestUnconnectedFirst: W31, the first to connect at a server learns of it on a stream that was open before, while the server was
-// still pending. A model that calls the gateway's own tool once more is told, also where policies grant every tool.
+// TestUnconnectedFirst checks that the first to connect at a server learns of it on a stream that was open before,
+// while the server was still pending (W31). A model that calls the gateway's own tool once more is told, also where
+// policies grant every tool.
 func TestUnconnectedFirst(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -156,8 +157,8 @@ func (g *gateway) ledToConnect(u *upstream) (s server, token, session string) {
 	return s, token, session
 }
 
-// TestUnconnectedOlder: a conversation that the gateway began goes on with a server that refuses the client's revision instead
-// of answering with one that it knows.
+// TestUnconnectedOlder checks that a conversation that the gateway began goes on with a server that refuses the
+// client's revision instead of answering with one that it knows.
 func TestUnconnectedOlder(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -182,8 +183,8 @@ func TestUnconnectedOlder(t *testing.T) {
 	}
 }
 
-// TestUnconnectedLost: a conversation that the gateway began is over when the server has lost its session, and the client is
-// told so in the way that makes it begin anew.
+// TestUnconnectedLost checks that a conversation that the gateway began is over when the server has lost its session,
+// and the client is told so in the way that makes it begin anew.
 func TestUnconnectedLost(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -223,8 +224,9 @@ func TestUnconnectedLost(t *testing.T) {
 	}
 }
 
-// TestUnconnectedModernOnly: a server that speaks 2026-07-28 alone. The first to connect at it began in a session, and is told in the
-// way that makes a client begin anew. Who comes after them, at any node, is offered the revision that the server speaks.
+// TestUnconnectedModernOnly checks a server that speaks 2026-07-28 alone. The first to connect at it began in a
+// session, and is told in the way that makes a client begin anew. Who comes after them, at any node, is offered the
+// revision that the server speaks.
 func TestUnconnectedModernOnly(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{postgres: true})
@@ -263,7 +265,8 @@ func TestUnconnectedModernOnly(t *testing.T) {
 	}
 }
 
-// TestUnconnectedWithoutPages: where no browser can log in, the page says how to connect by the API, and doctor warns.
+// TestUnconnectedWithoutPages checks that where no browser can log in, the page says how to connect by the API, and
+// doctor warns.
 func TestUnconnectedWithoutPages(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -279,7 +282,8 @@ func TestUnconnectedWithoutPages(t *testing.T) {
 	}
 }
 
-// TestUnconnectedRefused: clients of 2024-11-05, which begin with GET, are refused as with `unconnected refuse`.
+// TestUnconnectedRefused checks that clients of 2024-11-05, which begin with GET, are refused as with `unconnected
+// refuse`.
 func TestUnconnectedRefused(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -289,7 +293,8 @@ func TestUnconnectedRefused(t *testing.T) {
 	upstream.wantNothing(t)
 }
 
-// TestUnconnectedOnNodes: what one node began goes on at another, in one session of the upstream's.
+// TestUnconnectedOnNodes checks that a conversation that one node began goes on at another, in one session of the
+// upstream's.
 func TestUnconnectedOnNodes(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{postgres: true})
@@ -323,8 +328,8 @@ func TestUnconnectedOnNodes(t *testing.T) {
 	n.send(http.MethodDelete, s.path, token, nil, mcpHeader(session)...).want(t, http.StatusNoContent)
 }
 
-// TestUnconnectedClients: W31 with the clients that people have. Their user is led to a page, connects in a browser, and the
-// same conversation calls the tool.
+// TestUnconnectedClients checks W31 with the clients that people have. Their user is led to a page, connects in a
+// browser, and the same conversation calls the tool.
 func TestUnconnectedClients(t *testing.T) {
 	t.Parallel()
 	tools, clients := conformanceTools(t), officialClients(t)

@@ -12,8 +12,9 @@ import (
 	"github.com/quic-go/quic-go/http3"
 )
 
-// TestAttackHTTP3: H11, H13. HTTP/3 is on where TLS is. A call works; one whose headers are small on the wire and large in
-// memory is refused and costs nothing; trailers do not reach the upstream; others are served meanwhile.
+// TestAttackHTTP3 checks that HTTP/3 is on where TLS is (H11, H13). A call works; one whose headers are small on the
+// wire and large in memory is refused and costs nothing; trailers do not reach the upstream; others are served
+// meanwhile.
 func TestAttackHTTP3(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{global: "skip_install_trust\n\tauto_https disable_redirects"})

@@ -99,8 +99,9 @@ func connectLegacy(t testing.TB, address, token string, options *mcp.ClientOptio
 	return session
 }
 
-// TestLegacySSE: the official clients of the transport of 2024-11-05 work through the gateway as they are: lists, calls,
-// progress, requests of the server's, two sessions at once. The upstream sees the user's credential, on every message.
+// TestLegacySSE checks that the official clients of the transport of 2024-11-05 work through the gateway as they are:
+// lists, calls, progress, requests of the server's, two sessions at once. The upstream sees the user's credential, on
+// every message.
 func TestLegacySSE(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -202,8 +203,8 @@ func scriptedLegacy(t testing.TB, writes ...string) *upstream {
 	})
 }
 
-// TestLegacyEndpoint: the address for messages is replaced whatever it looks like, and only one at the server itself is
-// taken. A client is never told another.
+// TestLegacyEndpoint checks that the address for messages is replaced whatever it looks like, and only one at the
+// server itself is taken. A client is never told another.
 func TestLegacyEndpoint(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -256,7 +257,7 @@ func TestLegacyEndpoint(t *testing.T) {
 	}
 }
 
-// TestLegacyHostileEndpoint: an upstream that wants messages elsewhere gives no usable answer.
+// TestLegacyHostileEndpoint checks that an upstream that wants messages elsewhere gives no usable answer.
 func TestLegacyHostileEndpoint(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -301,7 +302,8 @@ func TestLegacyHostileEndpoint(t *testing.T) {
 	})
 }
 
-// TestLegacyStreamEnds: the stream ends with the token it was opened with, and at the upstream when the client leaves.
+// TestLegacyStreamEnds checks that the stream ends with the token it was opened with, and at the upstream when the
+// client leaves.
 func TestLegacyStreamEnds(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})

@@ -10,8 +10,8 @@ import (
 	"github.com/durward-gateway/durward/internal/coordinate/valkey/valkeytest"
 )
 
-// TestRateLimits: an administrator limits calls, a client of the official SDK is refused beyond the limit, the status has
-// the numbers, and a higher limit lets calls pass at once. A reload changes nothing of it.
+// TestRateLimits checks the case that an administrator limits calls, a client of the official SDK is refused beyond the
+// limit, the status has the numbers, and a higher limit lets calls pass at once. A reload changes nothing of it.
 func TestRateLimits(t *testing.T) {
 	t.Parallel()
 	const limits = "/api/llm-gateway/admin/rate-limits"
@@ -63,8 +63,8 @@ func TestRateLimits(t *testing.T) {
 	}
 }
 
-// TestRateLimitsAlone: T09, while the counters that nodes share are away, the status of a limit says that it is counted by
-// this node alone, and so does /readyz. Calls are counted on.
+// TestRateLimitsAlone checks that while the counters that nodes share are away, the status of a limit says that it is
+// counted by this node alone, and so does /readyz (T09). Calls are counted on.
 func TestRateLimitsAlone(t *testing.T) {
 	t.Parallel()
 	server := valkeytest.New(t)

@@ -268,7 +268,8 @@ func TestLLMGateway(t *testing.T) {
 	}
 }
 
-// TestLLMFallbacks: what fails before its answer began is tried elsewhere, in order; what the client did wrong is not.
+// TestLLMFallbacks checks that a call that fails before its answer began is tried elsewhere, in order; a call with an
+// error of the client's is not.
 func TestLLMFallbacks(t *testing.T) {
 	t.Parallel()
 	status := make(map[string]int) // by model

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestLoops: W9: the gateway's own address is no server's, and a call that comes back to it by others ends there.
+// TestLoops checks that the gateway's own address is no server's, and a call that comes back to it by others ends there
+// (W9).
 func TestLoops(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})

@@ -14,8 +14,8 @@ import (
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 )
 
-// TestMovingHouse: a gateway's store moves from SQLite to PostgreSQL, its master key and data key are rotated under the
-// gateway that runs on it, and what users have connected works all the time.
+// TestMovingHouse checks the case that a gateway's store moves from SQLite to PostgreSQL, its master key and data key
+// are rotated under the gateway that runs on it, and what users have connected works all the time.
 func TestMovingHouse(t *testing.T) {
 	t.Setenv("DURWARD_TEST_STORE", "") // it begins on SQLite whatever the others run on
 	key := make([]byte, 32)

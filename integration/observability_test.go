@@ -12,7 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestAccessLog: a line of the access log says who did what with what, and nothing of what was said.
+// TestAccessLog checks that a line of the access log names the caller, the action and the object, and nothing of the
+// content.
 func TestAccessLog(t *testing.T) {
 	t.Parallel()
 	r := startRunning(t, settings{site: "log"})
@@ -82,8 +83,8 @@ func (g *gateway) accessLine(text string) map[string]any {
 	return found
 }
 
-// TestMetrics: the collectors are there under their names, and none of their labels could name a user, an organization,
-// a server or an argument (L06).
+// TestMetrics checks that the collectors are there under their names, and none of their labels could name a user, an
+// organization, a server or an argument (L06).
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	provider := newLLMProvider(t, func(w http.ResponseWriter, _ *http.Request, _ string) { answerJSON(w, http.StatusOK, chatAnswer) })
@@ -169,7 +170,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestHealth: load balancers may ask under any name, without a token, and get no more than a word.
+// TestHealth checks that load balancers may ask under any name, without a token, and get no more than a word.
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -200,7 +201,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestPlaceholders: a Caddyfile can use what the gateway knows of a call, wherever that is known.
+// TestPlaceholders checks that a Caddyfile can use what the gateway knows of a call, wherever that is known.
 func TestPlaceholders(t *testing.T) {
 	t.Parallel()
 	const all = `"{durward.org}|{durward.user}|{durward.agent}|{durward.server}|{durward.method}|{durward.tool}|{http.auth.user.id}"`

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestOrganizations: W25, the operator of a gateway for one organization sees what tokens named besides, and removes what is
-// empty. Where organizations share a gateway, none sees another one.
+// TestOrganizations checks that the operator of a gateway for one organization sees what tokens named besides, and
+// removes what is empty (W25). Where organizations share a gateway, none sees another one.
 func TestOrganizations(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})

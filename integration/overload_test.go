@@ -49,8 +49,9 @@ func (g *gateway) hammer(s server, token string, connections int, during time.Du
 	return float64(answered.Load()) / (used() - before), lost.Load()
 }
 
-// TestOverload: Z-O01. Five times as many callers as keep the gateway busy get as much done together, thirty times as many are all answered,
-// and leave the administrator a way in; after them everything is as quick as before. OVERLOAD_SECONDS makes it longer.
+// TestOverload checks that five times as many callers as keep the gateway busy get as much done together, thirty times
+// as many are all answered, and leave the administrator a way in; after them everything is as quick as before (Z-O01).
+// OVERLOAD_SECONDS makes it longer.
 func TestOverload(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{env: []string{"GOMAXPROCS=1"}})
@@ -120,8 +121,8 @@ func TestOverload(t *testing.T) {
 	t.Logf("16 callers: %.0f calls a second of the processor, 80 callers: %.0f, 480 callers: %.0f; administrator %v (99 %%) of %d; recovered after %v", peak, crowd, flood, percentile(took, 99), len(took), time.Since(stopped))
 }
 
-// TestOneUpstreamDead: Z-U03. Of a hundred servers one takes requests and never answers; calls to the others do not wait for
-// those that hang there.
+// TestOneUpstreamDead checks the case that of a hundred servers one takes requests and never answers; calls to the
+// others do not wait for those that hang there (Z-U03).
 func TestOneUpstreamDead(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -173,9 +174,9 @@ func TestOneUpstreamDead(t *testing.T) {
 	close(release)
 }
 
-// TestMemoryPressure: Z-O02. Clients that together begin more large bodies than there is memory for, and stop before the
-// end, are refused in time: the process stays near its limit, streams go on, small calls are answered, and when the clients
-// are gone large bodies are taken again.
+// TestMemoryPressure checks that clients that together begin more large bodies than there is memory for, and stop
+// before the end, are refused in time: the process stays near its limit, streams go on, small calls are answered, and
+// when the clients are gone large bodies are taken again (Z-O02).
 func TestMemoryPressure(t *testing.T) {
 	t.Parallel()
 	const limit, size, clients = 256 << 20, 15 << 20, 30

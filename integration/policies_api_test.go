@@ -112,7 +112,7 @@ func TestPolicyAPI(t *testing.T) {
 	})
 }
 
-// TestAttackPolicyOverlap: M23, of many that would govern the same, one does, however it comes about.
+// TestAttackPolicyOverlap checks that of many that would govern the same, one does, however it comes about (M23).
 func TestAttackPolicyOverlap(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -162,7 +162,7 @@ func TestAttackPolicyOverlap(t *testing.T) {
 	}
 }
 
-// TestAttackPolicyReferences: O01, O02, O03: another organization's objects are nobody's.
+// TestAttackPolicyReferences checks that another organization's objects are nobody's (O01, O02, O03).
 func TestAttackPolicyReferences(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -208,7 +208,7 @@ func TestAttackPolicyReferences(t *testing.T) {
 	}
 }
 
-// TestAttackRevokedUser: R06, tokens are refused and streams end before the administrator has an answer.
+// TestAttackRevokedUser checks that tokens are refused and streams end before the administrator has an answer (R06).
 func TestAttackRevokedUser(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -253,7 +253,7 @@ func TestAttackRevokedUser(t *testing.T) {
 	}
 }
 
-// TestAgentRules: clients that nobody registered are refused, or registered, as the configuration says.
+// TestAgentRules checks that clients that nobody registered are refused, or registered, as the configuration says.
 func TestAgentRules(t *testing.T) {
 	t.Parallel()
 	t.Run("require_registered", func(t *testing.T) {
@@ -306,7 +306,7 @@ func TestAgentRules(t *testing.T) {
 	})
 }
 
-// TestDevAgents: the development provider's own clients are internal agents.
+// TestDevAgents checks that the development provider's own clients are internal agents.
 func TestDevAgents(t *testing.T) {
 	d := newDevHome(t).start(t)
 	status, body := d.api(t, d.token(t), http.MethodGet, "/api/agents?search=dev-&agent_type=internal")

@@ -47,9 +47,9 @@ var withheld = []string{
 	"prompts/get test_prompt_with_image",
 }
 
-// TestConformanceFiltered: under a policy that grants a part, the official suites find what we expect: what is refused is
-// refused as docs/policies.md says, and everything else is as at the reference server itself. Nothing of what is
-// refused reaches that server.
+// TestConformanceFiltered checks that under a policy that grants a part, the official suites find what we expect: what
+// is refused is refused as docs/policies.md says, and everything else is as at the reference server itself. Nothing of
+// what is refused reaches that server.
 func TestConformanceFiltered(t *testing.T) {
 	t.Parallel()
 	runs := max(1, conformanceRuns(t)/5)

@@ -46,7 +46,7 @@ func (g *gateway) govern(s server, rules ...map[string]any) {
 	})
 }
 
-// TestPolicies: official clients see and call what policies grant, of every era and in every form of answer.
+// TestPolicies checks that official clients see and call what policies grant, of every era and in every form of answer.
 func TestPolicies(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -158,7 +158,8 @@ func unsealed(body []byte) string {
 
 var sealedCursor = regexp.MustCompile(`"nextCursor":"[A-Za-z0-9_-]{48,}"`)
 
-// TestFilteredAnswers: what an upstream writes stays as it is but for what is cut out, wherever a list comes.
+// TestFilteredAnswers checks that an upstream's text stays unchanged except for the parts that are cut out, on every
+// way on which a list comes.
 func TestFilteredAnswers(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -253,7 +254,7 @@ func TestFilteredAnswers(t *testing.T) {
 	}
 }
 
-// TestFilteredLegacySSE: lists come on the stream of revision 2024-11-05, and are filtered there.
+// TestFilteredLegacySSE checks that lists come on the stream of revision 2024-11-05, and are filtered there.
 func TestFilteredLegacySSE(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})

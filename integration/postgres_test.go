@@ -67,8 +67,8 @@ func (g *gateway) source() []string {
 	return []string{"--data", g.directory}
 }
 
-// TestPostgres: a gateway on PostgreSQL does what one on SQLite does, and kill -9 takes nothing back; so does one behind a
-// pgbouncer that keeps sessions.
+// TestPostgres checks that a gateway on PostgreSQL does what one on SQLite does, and kill -9 takes nothing back; so
+// does one behind a pgbouncer that keeps sessions.
 func TestPostgres(t *testing.T) {
 	t.Parallel()
 	t.Run("alone", func(t *testing.T) {

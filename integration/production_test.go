@@ -30,8 +30,9 @@ func productionPage(t *testing.T, heading string) (blocks []string) {
 	return blocks
 }
 
-// TestProductionPage: the commands of docs/production.md, pasted one after the other, end in a gateway that serves. They run in
-// directories of the test's own; where it runs as root, as another user as they say. The user is not made, and the editor is played.
+// TestProductionPage checks that the commands of docs/production.md, pasted one after the other, end in a gateway that
+// serves. They run in directories of the test's own; where it runs as root, as another user as they say. The user is
+// not made, and the editor is played.
 func TestProductionPage(t *testing.T) {
 	t.Parallel()
 	root, port, health := t.TempDir(), freePort(t), freePort(t)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestServerWithoutMCP: a server that has an event stream only is refused on /mcp like an upstream that cannot answer,
-// after what the caller could change: the connection.
+// TestServerWithoutMCP checks that a server that has an event stream only is refused on /mcp like an upstream that
+// cannot answer, after what the caller could change: the connection.
 func TestServerWithoutMCP(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})

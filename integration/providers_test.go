@@ -87,7 +87,8 @@ func (p *thirdParty) asked(grant string) (forms []url.Values) {
 
 const redeems, refreshes = "authorization_code", "refresh_token"
 
-// TestProviderAnswers: W10, W11: tokens are taken in whatever style they come, when a user connects and when they are refreshed.
+// TestProviderAnswers checks that tokens are taken in whatever style they come, when a user connects and when they are
+// refreshed (W10, W11).
 func TestProviderAnswers(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -110,8 +111,8 @@ func TestProviderAnswers(t *testing.T) {
 	}
 }
 
-// TestProviderRefusesRefresh: W12: whatever words a refresh is refused with, the user is told where to connect anew, and the
-// provider is left alone.
+// TestProviderRefusesRefresh checks that with whatever text a refresh is refused, the user is told where to connect
+// anew, and the provider is left alone (W12).
 func TestProviderRefusesRefresh(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -144,8 +145,8 @@ func TestProviderRefusesRefresh(t *testing.T) {
 	}
 }
 
-// TestProviderRefusesClient: W13: a client that is refused for one user harms nobody else; one that is refused twice puts the
-// server into error, where tokens that have not run out are used.
+// TestProviderRefusesClient checks that a client that is refused for one user harms nobody else; one that is refused
+// twice puts the server into error, where tokens that have not run out are used (W13).
 func TestProviderRefusesClient(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -187,7 +188,7 @@ func TestProviderRefusesClient(t *testing.T) {
 	g.callTool(alice, s, "", "echo").want(t, http.StatusOK)
 }
 
-// TestProviderWithoutResource: W14.
+// TestProviderWithoutResource checks W14.
 func TestProviderWithoutResource(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -221,7 +222,7 @@ func TestProviderWithoutResource(t *testing.T) {
 	}
 }
 
-// TestProviderSecretInBody: W15.
+// TestProviderSecretInBody checks W15.
 func TestProviderSecretInBody(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -245,7 +246,7 @@ func TestProviderSecretInBody(t *testing.T) {
 	}
 }
 
-// TestProviderParameters: W16.
+// TestProviderParameters checks W16.
 func TestProviderParameters(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -261,8 +262,8 @@ func TestProviderParameters(t *testing.T) {
 	}
 }
 
-// TestProviderPrivate: W17: an address that is refused names the line that allows it, a certificate of a private authority the one
-// that trusts it; with the line, discovery, login, refresh and calls work.
+// TestProviderPrivate checks that an address that is refused names the line that allows it, a certificate of a private
+// authority the one that trusts it; with the line, discovery, login, refresh and calls work (W17).
 func TestProviderPrivate(t *testing.T) {
 	t.Parallel()
 	p := makeThirdParty(t)
@@ -320,7 +321,7 @@ func TestProviderPrivate(t *testing.T) {
 	check(made)
 }
 
-// TestProviderForgetsClient: W18.
+// TestProviderForgetsClient checks W18.
 func TestProviderForgetsClient(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})

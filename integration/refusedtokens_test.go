@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestRefusedTokens: W26, the operator sees which line of the Caddyfile refused a token and which would accept it, the
-// administrator the same by API, and nobody the token.
+// TestRefusedTokens checks that the operator sees which line of the Caddyfile refused a token and which would accept
+// it, the administrator the same by API, and nobody the token (W26).
 func TestRefusedTokens(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})

@@ -22,10 +22,10 @@ import (
 	"github.com/durward-gateway/durward/integration/rig"
 )
 
-// TestRekeyUnderLoad: the master key and the data keys are rotated under calls that come at a rate, each of which opens what
-// the store holds sealed. None of them fails, the former master key is of no use afterwards, and nothing was ever stored
-// that can be read (figure 22). Without REKEY_WHOLE the rotation of data keys is left before every gateway uses the new one,
-// which takes a minute and a half. REKEY_RATE and REKEY_USERS make it harder.
+// TestRekeyUnderLoad checks the case that the master key and the data keys are rotated under calls that come at a rate,
+// each of which opens what the store holds sealed. None of them fails, the former master key is of no use afterwards,
+// and nothing was ever stored that can be read (figure 22). Without REKEY_WHOLE the rotation of data keys is left
+// before every gateway uses the new one, which takes a minute and a half. REKEY_RATE and REKEY_USERS make it harder.
 func TestRekeyUnderLoad(t *testing.T) {
 	t.Parallel()
 	rate, users := rig.Number(t, "REKEY_RATE", 60), rig.Number(t, "REKEY_USERS", 40)

@@ -24,10 +24,10 @@ import (
 	"github.com/durward-gateway/durward/integration/rig"
 )
 
-// TestReloadUnderLoad: streams, counters and calls across reloads while calls come at a rate (Z-G01). At most one call is
-// lost in all, and none that ran. RELOAD_STREAMS, RELOAD_RATE and RELOAD_COUNT make it longer. RELOAD_LISTENER=inherited
-// hands the gateway an open socket, as systemd does, instead of an address: Caddy shuts those down by itself, and loses
-// calls over HTTP/1.1.
+// TestReloadUnderLoad checks streams, counters and calls across reloads while calls come at a rate (Z-G01). At most one
+// call is lost in all, and none that ran. RELOAD_STREAMS, RELOAD_RATE and RELOAD_COUNT make it longer.
+// RELOAD_LISTENER=inherited hands the gateway an open socket, as systemd does, instead of an address: Caddy shuts those
+// down by itself, and loses calls over HTTP/1.1.
 func TestReloadUnderLoad(t *testing.T) {
 	t.Parallel()
 	streams, rate, reloads := rig.Number(t, "RELOAD_STREAMS", 60), rig.Number(t, "RELOAD_RATE", 100), rig.Number(t, "RELOAD_COUNT", 4)

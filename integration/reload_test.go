@@ -71,7 +71,8 @@ func (r *running) call() {
 	r.callTool(r.user, r.oauth, r.session, "echo").want(r.t, http.StatusOK)
 }
 
-// TestReload: a reload costs nobody anything: streams, sessions, connections, caches and counters are what they were.
+// TestReload checks that a reload costs nobody anything: streams, sessions, connections, caches and counters are what
+// they were.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	r := startRunning(t, settings{})
@@ -114,7 +115,8 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestReloadsLeaveNothing: configurations that were replaced are gone, and so are those that were refused, late ones too.
+// TestReloadsLeaveNothing checks that configurations that were replaced are gone, and so are those that were refused,
+// late ones too.
 func TestReloadsLeaveNothing(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -165,7 +167,7 @@ func (g *gateway) eventually(what string, holds func() bool) {
 	rig.Eventually(g.t, what, holds)
 }
 
-// TestReloadRefused: a configuration that cannot be loaded changes nothing and says what is wrong with it.
+// TestReloadRefused checks that a configuration that cannot be loaded changes nothing and says what is wrong with it.
 func TestReloadRefused(t *testing.T) {
 	t.Parallel()
 	r := startRunning(t, settings{})
@@ -242,8 +244,8 @@ func (g *gateway) storeIsOpen() bool {
 	return err == nil
 }
 
-// TestReloadOfStore: another store takes over for new requests while the streams of the old one go on; it closes after
-// the last of them.
+// TestReloadOfStore checks that another store takes over for new requests while the streams of the old one go on; it
+// closes after the last of them.
 func TestReloadOfStore(t *testing.T) {
 	t.Parallel()
 	var s settings
@@ -272,8 +274,8 @@ func TestReloadOfStore(t *testing.T) {
 	}
 }
 
-// TestReloadOfIssuer: another issuer takes over for new requests while the streams of the old one's users go on; when it
-// is back, everything is. Organizations are an issuer's own: the other one speaks for another.
+// TestReloadOfIssuer checks that another issuer takes over for new requests while the streams of the old one's users go
+// on; when it is back, everything is. Organizations are an issuer's own: the other one speaks for another.
 func TestReloadOfIssuer(t *testing.T) {
 	t.Parallel()
 	r := startRunning(t, settings{})
@@ -289,8 +291,9 @@ func TestReloadOfIssuer(t *testing.T) {
 	r.send(http.MethodGet, "/api/servers", token, nil).want(t, http.StatusUnauthorized)
 }
 
-// TestReloadUnderTraffic: no request is refused because of a reload, on connections old and new. What Caddy itself does at
-// a reload is not judged: it resets connections that wait for the old listener and closes those that are idle.
+// TestReloadUnderTraffic checks that no request is refused because of a reload, on connections old and new. What Caddy
+// itself does at a reload is not judged: it resets connections that wait for the old listener and closes those that are
+// idle.
 func TestReloadUnderTraffic(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})

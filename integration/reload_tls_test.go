@@ -11,9 +11,10 @@ import (
 	"github.com/durward-gateway/durward/integration/rig"
 )
 
-// TestReloadUnderLoadTLS: calls over TLS across reloads, also on kept connections of HTTP/1.1, which cannot be passed on:
-// at most one is lost in all, and none that ran, as long as each connection has two calls a second. RELOAD_RATE and RELOAD_COUNT make it longer.
-// No other test of the package runs beside it: what needs more than half a second for its handshake is lost, as is said.
+// TestReloadUnderLoadTLS checks calls over TLS across reloads, also on kept connections of HTTP/1.1, which cannot be
+// passed on: at most one is lost in all, and none that ran, as long as each connection has two calls a second.
+// RELOAD_RATE and RELOAD_COUNT make it longer. No other test of the package runs beside it: what needs more than half a
+// second for its handshake is lost, as is said.
 func TestReloadUnderLoadTLS(t *testing.T) {
 	rate, reloads := rig.Number(t, "RELOAD_RATE", 100), rig.Number(t, "RELOAD_COUNT", 4)
 	g := startGateway(t, settings{global: "skip_install_trust\n\tauto_https disable_redirects"})

@@ -59,7 +59,7 @@ func (g *gateway) draftFor(s server, name string, rules ...any) string {
 	return made.Policy.ID
 }
 
-// TestReplay: a draft says before it is active which calls of the last days it would have decided otherwise.
+// TestReplay checks that a draft says before it is active which calls of the last days it would have decided otherwise.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{option: "audit {\n arguments on\n}"})
@@ -146,7 +146,7 @@ func TestReplay(t *testing.T) {
 	t.Run("without the gateway", judge)
 }
 
-// TestReplayWithoutArguments: what depends on arguments that nobody recorded is not guessed.
+// TestReplayWithoutArguments checks that decisions that depend on unrecorded arguments are not guessed.
 func TestReplayWithoutArguments(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -162,7 +162,8 @@ func TestReplayWithoutArguments(t *testing.T) {
 	}
 }
 
-// TestReplayWhatNoPolicyDecided: calls that nothing judged, and streams that are open to all, are known for what they were.
+// TestReplayWhatNoPolicyDecided checks that calls that nothing judged, and streams that are open to all, are known for
+// what they were.
 func TestReplayWhatNoPolicyDecided(t *testing.T) {
 	t.Parallel()
 	t.Run("off", func(t *testing.T) {

@@ -37,7 +37,7 @@ func (b commands) write(name, content string) {
 	}
 }
 
-// TestSamples: the Caddyfiles that ship are formatted, adapt without a warning, validate, run and reload.
+// TestSamples checks that the Caddyfiles that ship are formatted, adapt without a warning, validate, run and reload.
 func TestSamples(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"dev.caddyfile", "edge.caddyfile", "cluster.caddyfile"} {
@@ -118,7 +118,7 @@ func wantOrdinaryTokens(t *testing.T, provider *identityProvider, address string
 	}
 }
 
-// TestConfigurationErrors: what is wrong in a Caddyfile is named with its file and line, and what would be right.
+// TestConfigurationErrors checks that an error in a Caddyfile is named with its file and line, and the right form.
 func TestConfigurationErrors(t *testing.T) {
 	t.Parallel()
 	const option = "{\n\tpersist_config off\n\tadmin off\n\tdurward {\n\t\tstore sqlite d.db\n\t\tidentity dev\n\t\t%\n\t}\n}\n\nhttp://:1 {\n\tbind 127.0.0.1\n\tdurward\n}\n"

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestOfficialSDKs: the clients that OpenAI and Anthropic publish work with the gateway as they are, whole and streamed, with
-// tools, and take its refusals for what they are.
+// TestOfficialSDKs checks that the clients that OpenAI and Anthropic publish work with the gateway as they are, whole
+// and streamed, with tools, and take its refusals for what they are.
 func TestOfficialSDKs(t *testing.T) {
 	t.Parallel()
 	tools, clients := conformanceTools(t), officialClients(t)

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// TestSecondStart: a second run of a gateway's configuration ends in one plain line, and the first one goes on, with its admin
-// endpoint.
+// TestSecondStart checks that a second run of a gateway's configuration ends in one plain line, and the first one goes
+// on, with its admin endpoint.
 func TestSecondStart(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -30,7 +30,8 @@ func TestSecondStart(t *testing.T) {
 	g.send(http.MethodGet, "/readyz", "", nil).want(t, http.StatusOK)
 }
 
-// TestSecondStartBesideAnother: something else at the admin endpoint is not taken for this gateway, and not pushed aside.
+// TestSecondStartBesideAnother checks that something else at the admin endpoint is not taken for this gateway, and not
+// pushed aside.
 func TestSecondStartBesideAnother(t *testing.T) {
 	t.Parallel()
 	other := httptest.NewServer(http.NotFoundHandler())
@@ -47,7 +48,8 @@ func TestSecondStartBesideAnother(t *testing.T) {
 	}
 }
 
-// TestSuccessor: a gateway that is about to exit lets another one take its place, and ports, while its exit_delay runs.
+// TestSuccessor checks that a gateway that is about to exit lets another one take its place, and ports, while its
+// exit_delay runs.
 func TestSuccessor(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{option: "streams {\n\t\t\texit_delay 20s\n\t\t}"})

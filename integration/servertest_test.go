@@ -28,8 +28,8 @@ type sighting struct {
 	LastError  string     `json:"last_error"`
 }
 
-// TestServerIsTried: the gateway tries a go-sdk server, and addresses without one, at creation and on demand. A server that does not
-// answer does not hold its creation up; what real calls meet is kept, too.
+// TestServerIsTried checks that the gateway tries a go-sdk server, and addresses without one, at creation and on
+// demand. A server that does not answer does not hold its creation up; what real calls meet is kept, too.
 func TestServerIsTried(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -117,8 +117,8 @@ func TestServerIsTried(t *testing.T) {
 	}
 }
 
-// TestServerWithoutOAuthMetadata: a server that demands a token and tells nobody where to get one is not one that lacks an account only:
-// the test says what is missing, and what an administrator can do.
+// TestServerWithoutOAuthMetadata checks that a server that demands a token and tells nobody where to get one is not one
+// that lacks an account only: the test says what is missing, and what an administrator can do.
 func TestServerWithoutOAuthMetadata(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})

@@ -179,7 +179,7 @@ http://:<port> {
 
 func (d *dev) port() string { return d.url[strings.LastIndex(d.url, ":")+1:] }
 
-// TestSession: a user logs in with a browser at the development provider, and out again.
+// TestSession checks that a user logs in with a browser at the development provider, and out again.
 func TestSession(t *testing.T) {
 	t.Parallel()
 	d := devGateway(t, "", "")
@@ -341,7 +341,7 @@ func (d *dev) cookied(t *testing.T, path, name, value string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-// TestSessionOfOthers: nobody is logged in as somebody else by a link, and no answer is good twice.
+// TestSessionOfOthers checks that nobody is logged in as somebody else by a link, and no answer is good twice.
 func TestSessionOfOthers(t *testing.T) {
 	t.Parallel()
 	d := devGateway(t, "", "")
@@ -471,7 +471,8 @@ func (d *dev) answerOf(t *testing.T, token string) string {
 	return back
 }
 
-// TestConnectCheck: A02, A03, A07, A11: who is logged in with the browser that ends a connection attempt.
+// TestConnectCheck checks which user must be logged in with the browser that ends a connection attempt (A02, A03, A07,
+// A11).
 func TestConnectCheck(t *testing.T) {
 	t.Parallel()
 	byLogin := devGateway(t, "{\n connect_check login\n }", "")
@@ -635,7 +636,7 @@ func (d *dev) undoAll(t *testing.T) {
 	}
 }
 
-// TestSessionConfiguration: what of a login client is refused before anybody logs in.
+// TestSessionConfiguration checks which errors of a login client are refused before anybody logs in.
 func TestSessionConfiguration(t *testing.T) {
 	t.Parallel()
 	home := newDevHome(t)

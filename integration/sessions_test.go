@@ -43,8 +43,8 @@ func writeRPC(w http.ResponseWriter, message string) {
 	_, _ = w.Write([]byte(message))
 }
 
-// TestSessionsBelongToTheirCaller: the id that a client holds is the gateway's, and good for this user, agent and server
-// only. Whoever else sends it is told what everybody is told of a session that has ended.
+// TestSessionsBelongToTheirCaller checks that the id that a client holds is the gateway's, and good for this user,
+// agent and server only. Whoever else sends it is told what everybody is told of a session that has ended.
 func TestSessionsBelongToTheirCaller(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -102,7 +102,7 @@ func TestSessionsBelongToTheirCaller(t *testing.T) {
 	}
 }
 
-// TestDeleteEndsTheSession: what was ended at the upstream stays ended for the client.
+// TestDeleteEndsTheSession checks that a session that was ended at the upstream stays ended for the client.
 func TestDeleteEndsTheSession(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -115,7 +115,7 @@ func TestDeleteEndsTheSession(t *testing.T) {
 	g.send(http.MethodPost, s.path, g.token(alice), ping, with...).want(t, http.StatusNotFound)
 }
 
-// TestClientGone: a call that nobody waits for any more is ended at the upstream.
+// TestClientGone checks that a call that nobody waits for any more is ended at the upstream.
 func TestClientGone(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -176,8 +176,8 @@ func (g *gateway) begin(t *testing.T, method, path, token string, answered bool)
 	}
 }
 
-// TestBytesPassUnchanged: messages are carried, not read and written again, and of the headers only those of the
-// protocol pass.
+// TestBytesPassUnchanged checks that messages are carried, not read and written again, and of the headers only those of
+// the protocol pass.
 func TestBytesPassUnchanged(t *testing.T) {
 	t.Parallel()
 	const (
@@ -228,8 +228,8 @@ func TestBytesPassUnchanged(t *testing.T) {
 	}
 }
 
-// TestStreamThatEndsAtOnce: an event stream that ends before its first event cannot be resumed, and its client would wait for
-// ever; one that gave an id before is asked for again (SEP-1699).
+// TestStreamThatEndsAtOnce checks that an event stream that ends before its first event cannot be resumed, and its
+// client would wait for ever; one that gave an id before is asked for again (SEP-1699).
 func TestStreamThatEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -239,7 +239,7 @@ func TestStreamThatEndsAtOnce(t *testing.T) {
 	g.send(http.MethodPost, s.path, g.token(alice), ping, "Accept", acceptBoth).wantRPC(t, http.StatusBadGateway, -32603, "2", "UpstreamError")
 }
 
-// TestCancelledCall: a modern client that gives up a call closes its stream, and the tool is cancelled.
+// TestCancelledCall checks that a modern client that gives up a call closes its stream, and the tool is cancelled.
 func TestCancelledCall(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestShadow: a draft in the shadow decides nothing; which calls it would have decided otherwise is counted and listed,
-// also by the next process, and begins anew when the draft changes.
+// TestShadow checks that a draft in the shadow decides nothing; calls that it would have decided otherwise are counted
+// and listed, also by the next process, and begins anew when the draft changes.
 func TestShadow(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})

@@ -23,7 +23,7 @@ func (g *gateway) evalModels(caller claims, policy, examples string, arguments .
 	return g.run(append([]string{"models", "eval", "--policy", policy, "--file", file, "--url", g.url, "--token", "{file." + token + "}"}, arguments...)...)
 }
 
-// TestModelsEvalCommand: what the command says, and the exit code that a pipeline goes by.
+// TestModelsEvalCommand checks the output of the command, and the exit code that a pipeline goes by.
 func TestModelsEvalCommand(t *testing.T) {
 	t.Parallel()
 	const base = "/api/llm-gateway"
@@ -56,7 +56,8 @@ func TestModelsEvalCommand(t *testing.T) {
 	}
 }
 
-// TestSmartModelPreviewAndEval: a determiner is asked through the runtime, sees what it may, and its choices are scored.
+// TestSmartModelPreviewAndEval checks that a determiner is asked through the runtime, sees what it may, and its choices
+// are scored.
 func TestSmartModelPreviewAndEval(t *testing.T) {
 	t.Parallel()
 	const base = "/api/llm-gateway"

@@ -197,7 +197,7 @@ func (b *recordedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// TestSweepFinds: the sweep finds a secret however it is written, and nothing where there is none.
+// TestSweepFinds checks that the sweep finds a secret however it is written, and nothing where there is none.
 func TestSweepFinds(t *testing.T) {
 	s := newSweep()
 	secret := s.draw("secret")

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestTokens: what is let in to a server, and that whoever is not learns where to log in.
+// TestTokens checks which tokens a server accepts, and that callers without one learn where to log in.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})

@@ -143,8 +143,8 @@ func (g *gateway) changes(t *testing.T, s server) []members {
 	return found
 }
 
-// TestAttackRugPullEnforced: M13, with `pin enforce` a tool that has become another one is gone, for lists on every way
-// and for calls, until an administrator accepts what they looked at.
+// TestAttackRugPullEnforced checks that with `pin enforce` a tool that has become another one is gone, for lists on
+// every way and for calls, until an administrator accepts what they looked at (M13).
 func TestAttackRugPullEnforced(t *testing.T) {
 	t.Parallel()
 	g, up := startGateway(t, settings{option: "pin enforce"}), newShifty(t)
@@ -237,8 +237,8 @@ func TestAttackRugPullEnforced(t *testing.T) {
 	})
 }
 
-// TestAttackRugPull: M13, without `pin enforce` a changed tool is flagged, and an approval of the former one is worth
-// nothing.
+// TestAttackRugPull checks that without `pin enforce` a changed tool is flagged, and an approval of the former one is
+// worth nothing (M13).
 func TestAttackRugPull(t *testing.T) {
 	t.Parallel()
 	g, up := startGateway(t, settings{option: "approval_clients boss-console"}), newShifty(t)
@@ -282,8 +282,8 @@ func TestAttackRugPull(t *testing.T) {
 	}
 }
 
-// TestAttackToolFlood: M14, of endless lists of ever new tools a bounded part is shown and kept, and what hides in them is
-// flagged.
+// TestAttackToolFlood checks that of endless lists of ever new tools a bounded part is shown and kept, and what hides
+// in them is flagged (M14).
 func TestAttackToolFlood(t *testing.T) {
 	t.Parallel()
 	g, up := startGateway(t, settings{option: "pin enforce"}), newShifty(t)

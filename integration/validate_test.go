@@ -35,8 +35,8 @@ func filesIn(t *testing.T, directory string) map[string]string {
 	return found
 }
 
-// TestValidateChangesNothing: `validate` and `doctor` load a configuration as a start does, and leave no file behind or changed,
-// before the first start and after it. `validate` ends in one plain line.
+// TestValidateChangesNothing checks that `validate` and `doctor` load a configuration as a start does, and leave no
+// file behind or changed, before the first start and after it. `validate` ends in one plain line.
 func TestValidateChangesNothing(t *testing.T) {
 	t.Parallel()
 	home, state := t.TempDir(), t.TempDir()
@@ -87,7 +87,8 @@ func TestValidateChangesNothing(t *testing.T) {
 	}
 }
 
-// TestDoctorSaysWhatAStartWould: doctor finds whatever keeps a gateway from starting, in the words of the start.
+// TestDoctorSaysWhatAStartWould checks that doctor finds whatever keeps a gateway from starting, in the words of the
+// start.
 func TestDoctorSaysWhatAStartWould(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()

@@ -144,7 +144,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &netError) && netError.Timeout()
 }
 
-// TestKeep: messages of some kinds do not arrive, and those around them do.
+// TestKeep checks that messages of some kinds do not arrive, and those around them do.
 func TestKeep(t *testing.T) {
 	t.Parallel()
 	p := NewPostgreSQL(t, echo(t))
@@ -162,7 +162,7 @@ func TestKeep(t *testing.T) {
 	c.want(message('A', "again") + message('C', "\n")[:5])
 }
 
-// TestCutInstead: a connection breaks at a message, which does not arrive.
+// TestCutInstead checks that a connection breaks at a message, which does not arrive.
 func TestCutInstead(t *testing.T) {
 	t.Parallel()
 	p := NewPostgreSQL(t, echo(t))
@@ -182,7 +182,7 @@ func TestCutInstead(t *testing.T) {
 	c.want(message('C', "COMMIT ...."))
 }
 
-// TestCloses: what an end said last arrives before its end does.
+// TestCloses checks that the last bytes of an end arrive before its close does.
 func TestCloses(t *testing.T) {
 	t.Parallel()
 	p := New(t, echo(t))

@@ -84,7 +84,8 @@ func (h *holder) say(n *node, id, word string) {
 	n.api(h.client, h.approver, http.MethodPost, "/api/approvals/"+id+"/"+word, nil)
 }
 
-// TestApprovals: a call that one node holds is approved on another and passes on any of them, once, however many try.
+// TestApprovals checks that a call that one node holds is approved on another and passes on any of them, once, however
+// many try.
 func TestApprovals(t *testing.T) {
 	c := startCluster(t)
 	h := c.newHolder()
@@ -141,7 +142,8 @@ func TestApprovals(t *testing.T) {
 		rounds, tries, slowest.Round(time.Millisecond))
 }
 
-// TestApprovalsKilled: the node that holds a call dies. The word is said on another, and the call passes on the third, once.
+// TestApprovalsKilled checks the case that the node that holds a call dies. The word is said on another, and the call
+// passes on the third, once.
 func TestApprovalsKilled(t *testing.T) {
 	c := startCluster(t)
 	h := c.newHolder()

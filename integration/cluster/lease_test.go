@@ -9,8 +9,8 @@ import (
 // lease is the time for which a node goes on with its present knowledge when it does not hear of the others.
 const lease = 10 * time.Second
 
-// TestCutOff: Z-N03, a node that reaches clients but not the store serves what it knows for the lease and refuses then, cuts
-// its streams, is not ready, and is right again by itself.
+// TestCutOff checks that a node that reaches clients but not the store serves what it knows for the lease and refuses
+// then, cuts its streams, is not ready, and is right again by itself (Z-N03).
 func TestCutOff(t *testing.T) {
 	c := startCluster(t)
 	r := c.newRights(newUpstream(t))

@@ -20,9 +20,9 @@ const window = time.Minute
 // admitted is a call that a limit let pass: it was counted between its begin and its end.
 type admitted struct{ began, ended time.Time }
 
-// TestLimits: the same limit on three nodes, asked for as fast as they answer. In exact mode no minute holds more than the
-// limit, in share mode none more than 1.05 times the limit. Calls that could not be counted together in time are refused
-// (closed): what a busy machine delays is not let through either.
+// TestLimits checks the same limit on three nodes, asked for as fast as they answer. In exact mode no minute holds more
+// than the limit, in share mode none more than 1.05 times the limit. Calls that could not be counted together in time
+// are refused (closed): what a busy machine delays is not let through either.
 func TestLimits(t *testing.T) {
 	rate, rounds := number(t, "CLUSTER_LIMIT", 120), number(t, "CLUSTER_LIMIT_ROUNDS", 1)
 	for _, coordinator := range []string{"postgres", "valkey"} {
@@ -45,8 +45,9 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestLimitsCounterKilled: Z-R01, what three nodes count with is killed under load. Each holds its share, says so, and is
-// no slower than promised. The counters come back empty, and are told what nodes have let through before they count again.
+// TestLimitsCounterKilled checks the case that what three nodes count with is killed under load (Z-R01). Each holds its
+// share, says so, and is no slower than promised. The counters come back empty, and are told what nodes have let
+// through before they count again.
 func TestLimitsCounterKilled(t *testing.T) {
 	rate := number(t, "CLUSTER_LIMIT", 120)
 	server := valkeytest.New(t)
@@ -83,8 +84,8 @@ func TestLimitsCounterKilled(t *testing.T) {
 		alone, rate, bound, worst, len(took), p99.Round(time.Microsecond))
 }
 
-// TestLimitsCounterEmptied: Z-R01, what three nodes count with is emptied under load, and goes on. No node counts there before
-// all have told it what they have let through.
+// TestLimitsCounterEmptied checks the case that what three nodes count with is emptied under load, and goes on (Z-R01).
+// No node counts there before all have told it what they have let through.
 func TestLimitsCounterEmptied(t *testing.T) {
 	rate := number(t, "CLUSTER_LIMIT", 120)
 	for mode, most := range map[string]int{"exact": rate, "share": rate + rate/20} {

@@ -49,7 +49,8 @@ func (c *cluster) oauthServer(p *provider, client *http.Client) server {
 	return c.nodes[0].newServer(client, members{"url": p.url() + "/mcp", "provider": "oauth2", "requires_auth": true})
 }
 
-// TestRefresh: Z-A02, all callers on all nodes at the instant of an expiry cause one refresh, and none of them fails.
+// TestRefresh checks that all callers on all nodes at the instant of an expiry cause one refresh, and none of them
+// fails (Z-A02).
 func TestRefresh(t *testing.T) {
 	c := startCluster(t)
 	p, client := newProvider(t), newClient(t)
@@ -92,9 +93,9 @@ func TestRefresh(t *testing.T) {
 		expiries, late, callers, size, longest.Round(time.Millisecond))
 }
 
-// TestRefreshKilled: Z-A03, a node dies between the provider's answer and the commit. A provider that answers the same again
-// notices nothing, and no call on the other nodes fails; one that ends the grant makes the user connect anew, and is asked
-// no more.
+// TestRefreshKilled checks the case that a node dies between the provider's answer and the commit (Z-A03). A provider
+// that answers the same again notices nothing, and no call on the other nodes fails; one that ends the grant makes the
+// user connect anew, and is asked no more.
 func TestRefreshKilled(t *testing.T) {
 	for _, tc := range []struct {
 		name     string

@@ -300,13 +300,14 @@ func (c *cluster) revoke(r *rights, trials int, promised time.Duration, disturb 
 	}
 }
 
-// TestRevocation: what is taken away through one node is refused by every node within a second, and open streams are cut.
+// TestRevocation checks that a right that is removed through one node is refused by every node within a second, and
+// open streams are cut.
 func TestRevocation(t *testing.T) {
 	c := startCluster(t)
 	c.revoke(c.newRights(newUpstream(t)), number(t, "CLUSTER_TRIALS", 30), time.Second, nil)
 }
 
-// TestRevocationUnnotified: Z-N02, the same within two seconds when the database's notifications do not arrive.
+// TestRevocationUnnotified checks the same within two seconds when the database's notifications do not arrive (Z-N02).
 func TestRevocationUnnotified(t *testing.T) {
 	c := startCluster(t)
 	r := c.newRights(newUpstream(t))
@@ -361,7 +362,8 @@ func (c *cluster) listening() (pids []int) {
 	return pids
 }
 
-// TestRevocationUnheard: Z-N02, the same when the database ends the connections on which the nodes listen at that moment.
+// TestRevocationUnheard checks the same when the database ends the connections on which the nodes listen at that moment
+// (Z-N02).
 func TestRevocationUnheard(t *testing.T) {
 	c := startCluster(t)
 	r := c.newRights(newUpstream(t))

@@ -67,7 +67,7 @@ func rounds(t *testing.T, cycles int, begin func(t *testing.T) (l *load, cycle f
 // some returns the number of acknowledged writes after which the next fault comes.
 func some() int64 { return 80 + rand.Int64N(80) }
 
-// TestKills: Z-D02, Z-X01, the one gateway on the embedded store is killed while it writes.
+// TestKills checks the case that the one gateway on the embedded store is killed while it writes (Z-D02, Z-X01).
 func TestKills(t *testing.T) {
 	t.Parallel()
 	rounds(t, (number(t, "FAULT_KILLS", 12)+1)/2, func(t *testing.T) (*load, func(int) time.Duration) {
@@ -77,8 +77,8 @@ func TestKills(t *testing.T) {
 	})
 }
 
-// TestKillsPostgres: Z-F02, Z-N01, one of two gateways on PostgreSQL is killed while both write. The other one does not notice:
-// whatever its writers ask for is acknowledged, also while the first one comes back.
+// TestKillsPostgres checks the case that one of two gateways on PostgreSQL is killed while both write (Z-F02, Z-N01).
+// The other one does not notice: whatever its writers ask for is acknowledged, also while the first one comes back.
 func TestKillsPostgres(t *testing.T) {
 	t.Parallel()
 	rounds(t, number(t, "FAULT_KILLS", 12)/2, func(t *testing.T) (*load, func(int) time.Duration) {
@@ -113,8 +113,8 @@ func (l *load) kill(which int) time.Duration {
 // does.
 var lazy = []string{"synchronous_commit=off", "wal_writer_delay=10s"}
 
-// TestStops: Z-F02, PostgreSQL is stopped at once, as by a crash, while two gateways write, and is started again. Nothing is
-// answered but 503 meanwhile, and both are ready again by themselves.
+// TestStops checks the case that PostgreSQL is stopped at once, as by a crash, while two gateways write, and is started
+// again (Z-F02). Nothing is answered but 503 meanwhile, and both are ready again by themselves.
 func TestStops(t *testing.T) {
 	t.Parallel()
 	rounds(t, number(t, "FAULT_STOPS", 8), func(t *testing.T) (*load, func(int) time.Duration) {

@@ -12,8 +12,9 @@ import (
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 )
 
-// TestUnknownCommit: Z-F03, the connection breaks after PostgreSQL has committed and before it says so. Writers hear 503, and
-// what they asked for is there, once and whole; nothing is tried a second time behind their backs.
+// TestUnknownCommit checks the case that the connection breaks after PostgreSQL has committed and before it says so
+// (Z-F03). Writers hear 503, and what they asked for is there, once and whole; nothing is tried a second time behind
+// their backs.
 func TestUnknownCommit(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, plan{nodes: 2, database: pgtest.Database(t), proxied: true})
@@ -50,8 +51,8 @@ func TestUnknownCommit(t *testing.T) {
 	}
 }
 
-// TestTerminated: Z-F06, somebody ends the gateways' connections all the time. Writers may hear 503; nothing is lost, and
-// nothing stays broken.
+// TestTerminated checks the case that somebody ends the gateways' connections all the time (Z-F06). Writers may hear
+// 503; nothing is lost, and nothing stays broken.
 func TestTerminated(t *testing.T) {
 	t.Parallel()
 	database := pgtest.NewServer(t)
@@ -90,8 +91,8 @@ func (l *load) calm(t *testing.T) {
 	l.compare(false)
 }
 
-// TestTooFewConnections: Z-F06, PostgreSQL has fewer connections than the gateways would like. They answer 503 or wait, and
-// are right again when it has.
+// TestTooFewConnections checks the case that PostgreSQL has fewer connections than the gateways would like (Z-F06).
+// They answer 503 or wait, and are right again when it has.
 func TestTooFewConnections(t *testing.T) {
 	t.Parallel()
 	database := pgtest.NewServer(t)
@@ -114,8 +115,8 @@ func TestTooFewConnections(t *testing.T) {
 	l.calm(t)
 }
 
-// TestFullDatabase: Z-F07, PostgreSQL has no room left, or is read-only. Writes are answered with 503, what is known is read
-// and calls go on; with room again, everything does.
+// TestFullDatabase checks the case that PostgreSQL has no room left, or is read-only (Z-F07). Writes are answered with
+// 503, what is known is read and calls go on; with room again, everything does.
 func TestFullDatabase(t *testing.T) {
 	t.Parallel()
 	database := pgtest.NewServer(t)
@@ -172,8 +173,9 @@ func TestFullDatabase(t *testing.T) {
 	}
 }
 
-// TestSlowDatabase: Z-F04, PostgreSQL takes long for everything. Calls of which everything is known are as quick as ever
-// within the lease; what needs the database is given up in time; nothing piles up; and all is well when it is again.
+// TestSlowDatabase checks the case that PostgreSQL takes long for everything (Z-F04). Calls of which everything is
+// known are as quick as ever within the lease; what needs the database is given up in time; nothing piles up; and all
+// is well when it is again.
 func TestSlowDatabase(t *testing.T) {
 	rig.Figures(t)
 	s := startSite(t, plan{nodes: 1, database: pgtest.Database(t), proxied: true, global: "metrics"})

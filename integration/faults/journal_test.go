@@ -77,7 +77,7 @@ func (s *said) Helper() {}
 
 func (s *said) Errorf(format string, args ...any) { s.text += fmt.Sprintf(format, args...) }
 
-// TestJournal: what a comparison takes for a fault.
+// TestJournal checks which states a comparison takes for a fault.
 func TestJournal(t *testing.T) {
 	for _, tc := range []struct {
 		name    string

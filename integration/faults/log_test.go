@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestBlockedLog: Z-X03, nobody reads the gateway's log: the pipe is full. Calls go on, and what waits is there for who
-// reads on.
+// TestBlockedLog checks the case that nobody reads the gateway's log: the pipe is full (Z-X03). Calls go on, and what
+// waits is there for who reads on.
 func TestBlockedLog(t *testing.T) {
 	t.Parallel()
 	read, write, err := os.Pipe()
@@ -41,7 +41,7 @@ func TestBlockedLog(t *testing.T) {
 	}
 }
 
-// TestStopsWithBlockedLog: the log is full when the gateway is asked to end.
+// TestStopsWithBlockedLog checks the case that the log is full when the gateway is asked to end.
 func TestStopsWithBlockedLog(t *testing.T) {
 	t.Parallel()
 	read, write, err := os.Pipe()

@@ -12,9 +12,9 @@ import (
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 )
 
-// TestRollingRestart: Z-G03, three nodes are ended and started one after the other, as an upgrade does, under clients that try
-// the next node when one does not answer or says that it is ending: no call fails. Writers do not try again: no write that was
-// acknowledged is lost, and none is there twice.
+// TestRollingRestart checks the case that three nodes are ended and started one after the other, as an upgrade does,
+// under clients that try the next node when one does not answer or says that it is ending: no call fails (Z-G03).
+// Writers do not try again: no write that was acknowledged is lost, and none is there twice.
 func TestRollingRestart(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, plan{nodes: 3, database: pgtest.Database(t)})
@@ -83,8 +83,9 @@ func (n *node) restart() {
 	n.ready()
 }
 
-// TestSuspended: Z-N01, Z-N03, a node stands still (SIGSTOP), with transactions open, for longer than it may go on by what it
-// knows. The other one works on, and what was taken away meanwhile is refused from the first call after it wakes.
+// TestSuspended checks the case that a node stands still (SIGSTOP), with transactions open, for longer than it may go
+// on by what it knows (Z-N01, Z-N03). The other one works on, and what was taken away meanwhile is refused from the
+// first call after it wakes.
 func TestSuspended(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, plan{nodes: 2, database: pgtest.Database(t)})

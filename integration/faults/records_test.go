@@ -8,8 +8,8 @@ import (
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 )
 
-// TestBrokenRecord: Z-F08, the bytes of one stored credential are not what was written. Its user has to connect anew and is
-// told so; nobody else notices.
+// TestBrokenRecord checks the case that the bytes of one stored credential are not what was written (Z-F08). Its user
+// has to connect anew and is told so; nobody else notices.
 func TestBrokenRecord(t *testing.T) {
 	t.Parallel()
 	database := pgtest.NewServer(t)

@@ -10,8 +10,9 @@ import (
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 )
 
-// TestRevocationKilled: Z-A05, kill -9 between the end of connections and their provider's answer to the revocations. Of each user,
-// the connection is there afterwards, or the provider is told to forget its tokens: never neither.
+// TestRevocationKilled checks the case that kill -9 between the end of connections and their provider's answer to the
+// revocations (Z-A05). Of each user, the connection is there afterwards, or the provider is told to forget its tokens:
+// never neither.
 func TestRevocationKilled(t *testing.T) {
 	t.Parallel()
 	for name, database := range map[string]func(t *testing.T) string{

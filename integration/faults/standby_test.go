@@ -9,8 +9,9 @@ import (
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 )
 
-// TestFailover: Z-F05, the primary dies under writes and its standby takes over. Commits waited for the standby
-// (synchronous_standby_names): nothing that was acknowledged is lost, and both nodes find the new primary by themselves.
+// TestFailover checks the case that the primary dies under writes and its standby takes over (Z-F05). Commits waited
+// for the standby (synchronous_standby_names): nothing that was acknowledged is lost, and both nodes find the new
+// primary by themselves.
 func TestFailover(t *testing.T) {
 	rig.Figures(t)
 	first := pgtest.NewServer(t)

@@ -309,7 +309,7 @@ func addressProblems(compose object) (problems []string) {
 	return problems
 }
 
-// TestDashboard: what the dashboard shows are metrics that there are, and all of the gateway's are on it.
+// TestDashboard checks that the dashboard shows only existing metrics, and all of the gateway's.
 func TestDashboard(t *testing.T) {
 	text := read(t, "../../deploy/grafana/durward.json")
 	var dashboard struct {

@@ -19,7 +19,7 @@ var (
 	notInAnchor = regexp.MustCompile(`[^\p{L}\p{N}_\- ]`)
 )
 
-// TestLinks: links between pages lead to files and headings that are there.
+// TestLinks checks that links between pages lead to files and headings that are there.
 func TestLinks(t *testing.T) {
 	found := 0
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {

@@ -20,7 +20,8 @@ var routeRow = regexp.MustCompile("(?m)^\\| `([A-Z, ]+)` \\| `(/[^`]*)` \\| ([a-
 // elsewhere begin the addresses that no table of routes has: handlers know them by themselves.
 var elsewhere = []string{"/mcp/", "/sse/", "/api/llm-gateway/v1/", "/.well-known/", "/api/oauth/", "/login", "/logout", "/approvals", "/connect"}
 
-// TestRoutesAreDocumented: docs/api.md has every route of both tables, with the role that the table demands, and no other.
+// TestRoutesAreDocumented checks that docs/api.md has every route of both tables, with the role that the table demands,
+// and no other.
 func TestRoutesAreDocumented(t *testing.T) {
 	documented := make(map[string]string)
 	for _, row := range routeRow.FindAllStringSubmatch(read(t, reference), -1) {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestSystemdUnit: systemd knows every line of the unit, and finds it hardened. .ci/setup installs the program; it needs
-// no systemd that runs.
+// TestSystemdUnit checks that systemd knows every line of the unit, and finds it hardened. .ci/setup installs the
+// program; it needs no systemd that runs.
 func TestSystemdUnit(t *testing.T) {
 	const program = "systemd-analyze"
 	if _, err := exec.LookPath(program); err != nil {
@@ -30,7 +30,7 @@ func TestSystemdUnit(t *testing.T) {
 	}
 }
 
-// TestSystemdInstall: the unit and the page of the first start install it by the same commands.
+// TestSystemdInstall checks that the unit and the page of the first start install it by the same commands.
 func TestSystemdInstall(t *testing.T) {
 	page, commands := read(t, "../../docs/production.md"), 0
 	for line := range strings.Lines(read(t, "../../deploy/systemd/durward.service")) {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// TestMetricsAreDocumented: who is woken by a metric finds in docs/operating.md what it counts.
+// TestMetricsAreDocumented checks that docs/operating.md explains every metric, for an operator whom one wakes up.
 func TestMetricsAreDocumented(t *testing.T) {
 	manual := read(t, "../../docs/operating.md")
 	names := 0
@@ -48,8 +48,8 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 }
 
-// TestOutcomesAreKnown: GET /api/audit refuses other outcomes than those it lists, so that every one that is recorded has
-// to be listed, and written down in docs/audit.md.
+// TestOutcomesAreKnown checks that GET /api/audit refuses other outcomes than those it lists, so that every one that is
+// recorded has to be listed, and written down in docs/audit.md.
 func TestOutcomesAreKnown(t *testing.T) {
 	var known, used []string
 	sources(t, func(path string, n ast.Node) {

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestSummary: packages are shown in the order of their ends, failed tests with what they wrote, passed ones without, and a panic
-// and what does not compile as they are.
+// TestSummary checks that packages are shown in the order of their ends, failed tests with what they wrote, passed ones
+// without, and a panic and what does not compile as they are.
 func TestSummary(t *testing.T) {
 	const p = `"Package":"github.com/durward-gateway/durward/`
 	var out strings.Builder

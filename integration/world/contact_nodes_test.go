@@ -13,8 +13,8 @@ import (
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 )
 
-// TestFirstContactOnNodes: W31 with two nodes on one database: the conversation is at one, and everything else, the pages on which
-// the user logs in and connects among it, at the other.
+// TestFirstContactOnNodes checks W31 with two nodes on one database: the conversation is at one, and everything else,
+// the pages on which the user logs in and connects among it, at the other.
 func TestFirstContactOnNodes(t *testing.T) {
 	lab(t, all, newest)
 	at := startNodes(t)

@@ -10,9 +10,9 @@ import (
 	"github.com/durward-gateway/durward/integration/rig"
 )
 
-// TestFirstContact: W20, W21, W31: a client that is given nothing but an address logs its user in at an identity provider of
-// others, is led to the page on which the account is connected, and goes on in the same conversation. Its user has a Chromium.
-// Provider and gateway are those of docs/identity/oidc-provider.md.
+// TestFirstContact checks that a client that is given nothing but an address logs its user in at an identity provider
+// of others, is led to the page on which the account is connected, and goes on in the same conversation (W20, W21,
+// W31). Its user has a Chromium. Provider and gateway are those of docs/identity/oidc-provider.md.
 func TestFirstContact(t *testing.T) {
 	lab(t)
 	model := rig.FreePort(t)

@@ -65,8 +65,8 @@ func browseGlewlwyd(g *guide, browser *http.Client, address, user string) {
 	ask(http.MethodGet, asked.Get("callback_url")+"&g_continue", nil)
 }
 
-// TestGuideOfGlewlwyd: W20 to W22, docs/identity/glewlwyd.md leads from Debian's glewlwyd to a first call, with nothing but
-// what the page says.
+// TestGuideOfGlewlwyd checks that docs/identity/glewlwyd.md leads from Debian's glewlwyd to a first call, with nothing
+// but what the page says (W20 to W22).
 func TestGuideOfGlewlwyd(t *testing.T) {
 	lab(t, all, newest)
 	tools(t) // installs it where that is possible

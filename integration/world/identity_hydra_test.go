@@ -10,8 +10,8 @@ import (
 	"github.com/durward-gateway/durward/integration/rig"
 )
 
-// TestGuideOfHydra: W20 to W22, docs/identity/hydra.md leads from an unmodified Hydra to a first call, with nothing but what the
-// page says.
+// TestGuideOfHydra checks that docs/identity/hydra.md leads from an unmodified Hydra to a first call, with nothing but
+// what the page says (W20 to W22).
 func TestGuideOfHydra(t *testing.T) {
 	lab(t, all, newest)
 	r := &row{

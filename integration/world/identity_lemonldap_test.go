@@ -9,8 +9,8 @@ import (
 	"github.com/durward-gateway/durward/integration/rig"
 )
 
-// TestGuideOfLemonLDAP: W20 to W22, docs/identity/lemonldap-ng.md leads from Debian's LemonLDAP::NG to a first call, with
-// nothing but what the page says.
+// TestGuideOfLemonLDAP checks that docs/identity/lemonldap-ng.md leads from Debian's LemonLDAP::NG to a first call,
+// with nothing but what the page says (W20 to W22).
 func TestGuideOfLemonLDAP(t *testing.T) {
 	lab(t, all, newest)
 	tools(t) // installs it where that is possible

@@ -12,8 +12,8 @@ func pagesOfOIDCProvider(gate string) forms {
 	return forms{gate: gate, fill: func(user string) map[string]string { return map[string]string{"login": user, "password": "any"} }}
 }
 
-// TestGuideOfOIDCProvider: W20 to W22, docs/identity/oidc-provider.md leads from an unmodified provider to a first call, with
-// nothing but what the page says.
+// TestGuideOfOIDCProvider checks that docs/identity/oidc-provider.md leads from an unmodified provider to a first call,
+// with nothing but what the page says (W20 to W22).
 func TestGuideOfOIDCProvider(t *testing.T) {
 	lab(t)
 	r := &row{section: identityProviders, software: "oidc-provider", version: version(t, "oidc-provider"), tried: "docs/identity/oidc-provider.md: log in, administrator by role, a first call"}

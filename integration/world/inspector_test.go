@@ -9,8 +9,8 @@ import (
 
 var inspectorPage = regexp.MustCompile(`http://127\.0\.0\.1:\d+\?MCP_INSPECTOR_API_TOKEN=\w+`)
 
-// TestInspectorPage: W31 in the inspector's own page, in a Chromium: its user logs in, is led to connect by the buttons of its
-// dialog, and calls the tool in the same conversation.
+// TestInspectorPage checks W31 in the inspector's own page, in a Chromium: its user logs in, is led to connect by the
+// buttons of its dialog, and calls the tool in the same conversation.
 func TestInspectorPage(t *testing.T) {
 	lab(t, all, newest)
 	record(t, &row{

@@ -67,8 +67,9 @@ func (g *guide) elsewhere(name string, changes ...string) {
 	g.write(name, strings.NewReplacer(changes...).Replace(string(text)))
 }
 
-// TestEdgeSampleOnThisMachine: W20 to W22, W31, docs/local.md leads from caddyfile/edge.caddyfile, with the edits of the page and no
-// others, to a first call, and a client that is given the address alone calls the tool as well.
+// TestEdgeSampleOnThisMachine checks that docs/local.md leads from caddyfile/edge.caddyfile, with the edits of the page
+// and no others, to a first call, and a client that is given the address alone calls the tool as well (W20 to W22,
+// W31).
 func TestEdgeSampleOnThisMachine(t *testing.T) {
 	lab(t)
 	record(t, &row{section: mcpClients, software: sdk1, version: version(t, sdk1), tried: "sdk 1: caddyfile/edge.caddyfile with the edits of docs/local.md: login from the address alone, registered by itself; a first call"})

@@ -117,7 +117,8 @@ const (
 		`"usage":{"input_tokens":30,"input_tokens_details":{"cached_tokens":0},"output_tokens":5,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":35}}`
 )
 
-// TestModelClients: clients of models that others wrote are given a base URL and a key of the gateway, and answer.
+// TestModelClients checks that clients of models that others wrote are given a base URL and a key of the gateway, and
+// answer.
 func TestModelClients(t *testing.T) {
 	t.Parallel()
 	lab(t, all, newest)

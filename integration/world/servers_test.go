@@ -106,7 +106,7 @@ func servers(t *testing.T) []mcpServer {
 	return slices.Concat(everythings(), sdkServers(), bridged(), goServers(), frameworks(t))
 }
 
-// TestMCPServers: what a server gives directly and through the gateway is the same.
+// TestMCPServers checks that a server gives the same answers directly and through the gateway.
 func TestMCPServers(t *testing.T) {
 	lab(t)
 	g := startGateway(t, "")

@@ -41,8 +41,9 @@ func ofSales(t *testing.T) *rules.Set {
 	return set
 }
 
-// TestK09KeysActByTheirUsersFacts: a user's key acts by what tokens said of the user, for thirty days. Where nobody knows what a list
-// holds now, what is denied to anybody's role or group is denied to the key; limits count it where it was last.
+// TestK09KeysActByTheirUsersFacts checks that a user's key acts by what tokens said of the user, for thirty days. Where
+// nobody knows what a list holds now, what is denied to anybody's role or group is denied to the key; limits count it
+// where it was last.
 func TestK09KeysActByTheirUsersFacts(t *testing.T) {
 	const day = 24 * time.Hour
 	sales := lists{[]string{"seller"}, []string{"sales"}, []string{"t"}, []string{"p"}}
@@ -90,7 +91,7 @@ func TestK09KeysActByTheirUsersFacts(t *testing.T) {
 	}
 }
 
-// TestK09KeysOfFormerVersions: a key of which nobody knows with whose token it was made opens no server.
+// TestK09KeysOfFormerVersions checks that a key of which nobody knows with whose token it was made opens no server.
 func TestK09KeysOfFormerVersions(t *testing.T) {
 	k := newKeyring(t)
 	raw, _ := k.make(func(s *storage.APIKey) { s.MadeWith, s.Scopes = "", []string{"mcp", "llm"} })
@@ -103,8 +104,8 @@ func TestK09KeysOfFormerVersions(t *testing.T) {
 	}
 }
 
-// TestK09StreamsOfKeys: what runs for a key is judged by what is said of its user by then, and a key whose agent is gone is none that
-// was made without one.
+// TestK09StreamsOfKeys checks that streams and calls of a key are judged by the present facts about its user, and a key
+// whose agent is gone is none that was made without one.
 func TestK09StreamsOfKeys(t *testing.T) {
 	k := newKeyring(t)
 	k.say(lists{Groups: []string{"ops"}}, time.Hour)

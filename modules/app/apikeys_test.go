@@ -141,8 +141,8 @@ func TestCallersOfKeys(t *testing.T) {
 	}
 }
 
-// TestK01EveryWrongKeyIsLookedUpAlike: a key that nobody has costs the same look-ups, whatever is known of its beginning,
-// and gets the same answer as one that is no longer good.
+// TestK01EveryWrongKeyIsLookedUpAlike checks that a key that nobody has costs the same look-ups, whatever is known of
+// its beginning, and gets the same answer as one that is no longer good.
 func TestK01EveryWrongKeyIsLookedUpAlike(t *testing.T) {
 	k := newKeyring(t)
 	raw, _ := k.make(nil)
@@ -201,7 +201,8 @@ func withChecksum(t *testing.T, body string) string {
 	return body + string(text)
 }
 
-// TestK02RevokedKeysAreRefusedAtOnce: from the moment on that the store has it, whoever writes it.
+// TestK02RevokedKeysAreRefusedAtOnce checks that a revoked key is refused from the moment on that the store has the
+// revocation, whoever writes it.
 func TestK02RevokedKeysAreRefusedAtOnce(t *testing.T) {
 	for name, end := range map[string]func(k *keyring, id string) error{
 		"revoked": func(k *keyring, id string) error {
@@ -304,7 +305,7 @@ func TestK03KeysWithOnePrefix(t *testing.T) {
 	}
 }
 
-// TestK04Expiry: to the moment, however long the key has been in memory.
+// TestK04Expiry checks that keys expire to the moment, however long the key has been in memory.
 func TestK04Expiry(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	known := newKnownKey(storage.APIKeyHolder{APIKey: storage.APIKey{ExpiresAt: at}}, at)
@@ -338,8 +339,8 @@ func TestK04Expiry(t *testing.T) {
 	}
 }
 
-// TestT12WrongKeys: guesses are bounded before the store is asked, and lock out no key that was good from there, nor any
-// from elsewhere. Keys that are over are no guesses.
+// TestT12WrongKeys checks that guesses are bounded before the store is asked, and lock out no key that was good from
+// there, nor any from elsewhere. Keys that are over are no guesses.
 func TestT12WrongKeys(t *testing.T) {
 	k := newKeyring(t)
 	known, _ := k.make(nil)

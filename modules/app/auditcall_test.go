@@ -37,8 +37,8 @@ func (k *keptRecords) Write(_ context.Context, records []audit.Exported) error {
 
 func (*keptRecords) Close() error { return nil }
 
-// TestAuditBestEffort: a call that went on without its intent has one record in the end, which says when it began, how long it took and
-// what the upstream said. One that was refused says no more than that.
+// TestAuditBestEffort checks that a call that went on without its intent has one record in the end, which says when it
+// began, how long it took and what the upstream said. One that was refused says no more than that.
 func TestAuditBestEffort(t *testing.T) {
 	kept := new(keptRecords)
 	opened, err := audit.NewTrail(audit.Options{Dir: t.TempDir(), Signer: noSigner{}, MACs: noSigner{}}, noStore{})

@@ -36,7 +36,8 @@ func (s policies) UpdatePolicies(_ context.Context, _ string, ids []string, _ st
 	return nil
 }
 
-// TestPolicyRevisionsAreRecorded: the record of a write leads to the revision that it made, and to none when it made none.
+// TestPolicyRevisionsAreRecorded checks that the record of a write leads to the revision that it made, and to none when
+// it made none.
 func TestPolicyRevisionsAreRecorded(t *testing.T) {
 	store := &auditedStore{Store: policies{revision: 6}}
 	rename := func(p *storage.Policy) error { p.Name, p.ID = "is", "forged"; return nil }

@@ -59,7 +59,8 @@ func (s *connections) RevokeUser(ctx context.Context, _, _ string, _ time.Time) 
 	return u, nil
 }
 
-// TestCredentialsAreRecorded: with the server's name, the request's trace, how it came out and why.
+// TestCredentialsAreRecorded checks that credentials are recorded with the server's name, the request's trace, the
+// result and the reason.
 func TestCredentialsAreRecorded(t *testing.T) {
 	opened, err := audit.NewTrail(audit.Options{Dir: t.TempDir(), Signer: noSigner{}, MACs: noSigner{}}, noStore{})
 	if err != nil {

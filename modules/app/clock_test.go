@@ -11,7 +11,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// TestClockWatch: Z-C01, what a gap between the clocks leads to, and how often the log says so.
+// TestClockWatch checks the effect of a gap between the clocks, and how often the log reports it (Z-C01).
 func TestClockWatch(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	now := time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)

@@ -120,7 +120,7 @@ func TestCoordinateValkey(t *testing.T) {
 	}
 }
 
-// TestCoordinatePostgres: nodes with a PostgreSQL store count in its database without being told.
+// TestCoordinatePostgres checks that nodes with a PostgreSQL store count in its database without being told.
 func TestCoordinatePostgres(t *testing.T) {
 	balanced(t)
 	database := pgtest.Database(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/durward-gateway/durward/modules/caddytest"
 )
 
-// TestDripsEndWithTheirDeadline: a body that does not come keeps the configuration open that judged its caller, but no longer than bodies
-// have.
+// TestDripsEndWithTheirDeadline checks that a body that does not come keeps the configuration open that judged its
+// caller, but no longer than bodies have.
 func TestDripsEndWithTheirDeadline(t *testing.T) {
 	balanced(t)
 	issuer, address, key, dir := caddytest.NewIssuer(t), caddytest.Address(t), keyFile(t), t.TempDir()

@@ -10,8 +10,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestReloadKeepsRateLimits: counters outlive configurations, and a change of limits is known when its write has been
-// answered.
+// TestReloadKeepsRateLimits checks that counters outlive configurations, and a change of limits is known when its write
+// has been answered.
 func TestReloadKeepsRateLimits(t *testing.T) {
 	balanced(t)
 	const issuer = "https://id.example.com"

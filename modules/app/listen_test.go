@@ -12,7 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestShareSockets: plain addresses are shared, once; those that say how to listen, or that the system chooses, are not.
+// TestShareSockets checks that plain addresses are shared, once; those that say how to listen, or that the system
+// chooses, are not.
 func TestShareSockets(t *testing.T) {
 	server := &caddyhttp.Server{Listen: []string{
 		":443", "127.0.0.1:8080", "[::1]:8080-8082", "tcp/:80", "tcp4/:81", "udp/:82", "unix//run/gate.sock|0222", "fd/3", "127.0.0.1:0",
@@ -38,8 +39,8 @@ func TestShareSockets(t *testing.T) {
 	(&listening{}).share(caddy.Context{Context: t.Context()}) // a handler outside of every server
 }
 
-// TestPartWith: clients whose connections cannot be passed on leave once the next configuration serves; for HTTP/2 the
-// header would end the whole connection.
+// TestPartWith checks that clients whose connections cannot be passed on leave once the next configuration serves; for
+// HTTP/2 the header would end the whole connection.
 func TestPartWith(t *testing.T) {
 	for _, tc := range []struct {
 		name    string

@@ -21,8 +21,8 @@ func (l *changingLimits) EnabledRateLimits(context.Context, string) ([]storage.R
 	return slices.Clone(l.of), nil
 }
 
-// TestModelsOfAKeyAreMatchedAnew: what a key's last call counted in is taken for the next one only when that goes to the same
-// place, and no longer than the organization's limits and the key stay as they are.
+// TestModelsOfAKeyAreMatchedAnew checks that the limits of a key's last call are used for the next one only when that
+// goes to the same target, and no longer than the organization's limits and the key stay as they are.
 func TestModelsOfAKeyAreMatchedAnew(t *testing.T) {
 	k := newKeyring(t)
 	most := int64(10)

@@ -27,7 +27,8 @@ func (r *recorder) SetAttributes(all ...attribute.KeyValue) {
 	}
 }
 
-// TestRouted: where a smart model sends a call, and why, is in the log, in the trace and in the metrics.
+// TestRouted checks that the target of a smart model's decision, and its reason, are in the log, in the trace and in
+// the metrics.
 func TestRouted(t *testing.T) {
 	span := new(recorder)
 	ctx := trace.ContextWithSpan(t.Context(), span)

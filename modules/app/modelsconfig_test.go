@@ -8,7 +8,7 @@ import (
 	_ "github.com/durward-gateway/durward/modules/providers"
 )
 
-// TestConfiguredModels: what the configuration says about models is checked when it is loaded.
+// TestConfiguredModels checks that the models of the configuration are checked when it is loaded.
 func TestConfiguredModels(t *testing.T) {
 	t.Setenv("DURWARD_TEST_SECRET", "sk-1")
 	t.Setenv("DURWARD_TEST_LINES", "sk-1\nX: y")

@@ -15,7 +15,7 @@ func (broughtModels) Models() DevelopmentModels {
 	}
 }
 
-// TestConfigurationGoesBeforeDevelopment: whoever configures models in development mode gets theirs.
+// TestConfigurationGoesBeforeDevelopment checks that models that are configured in development mode take precedence.
 func TestConfigurationGoesBeforeDevelopment(t *testing.T) {
 	a := &App{
 		Providers: []ConfiguredProvider{{Kind: "openai", Name: "Demo", BaseURL: "http://127.0.0.1:1/v1"}, {Kind: "anthropic"}},

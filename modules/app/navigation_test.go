@@ -11,7 +11,7 @@ import (
 
 const chromiumAccept = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,application/signed-exchange;v=b3;q=0.7"
 
-// TestNavigates: W32: browsers get pages, and whatever could be a program keeps its JSON.
+// TestNavigates checks that browsers get pages, and every client that could be a program keeps its JSON (W32).
 func TestNavigates(t *testing.T) {
 	for name, test := range map[string]struct {
 		method string
@@ -51,7 +51,7 @@ func TestNavigates(t *testing.T) {
 	}
 }
 
-// TestErrorPage: an error is a page for a browser, with the header that it had, and JSON for everybody else.
+// TestErrorPage checks that an error is a page for a browser, with the header that it had, and JSON for everybody else.
 func TestErrorPage(t *testing.T) {
 	answer := func(accept string, serve http.HandlerFunc) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestAnotherOrganizationIsNoticed: W25, an operator learns of a claim that makes organizations.
+// TestAnotherOrganizationIsNoticed checks that an operator learns of a claim that makes organizations (W25).
 func TestAnotherOrganizationIsNoticed(t *testing.T) {
 	core, i, _ := newAuthenticator(t)
 	var log bytes.Buffer

@@ -10,7 +10,8 @@ import (
 	"github.com/durward-gateway/durward/internal/netguard"
 )
 
-// TestW09OwnAddress: the gateway's own address is refused in every spelling, and its host's other paths are not.
+// TestW09OwnAddress checks that the gateway's own address is refused in every spelling, and its host's other paths are
+// not.
 func TestW09OwnAddress(t *testing.T) {
 	core := &Core{PublicURL: "https://gate.example.com", Guard: netguard.New(netguard.Policy{})}
 	local := &Core{PublicURL: "http://127.0.0.1:8080", Guard: netguard.New(netguard.Policy{})}
@@ -42,7 +43,7 @@ func TestW09OwnAddress(t *testing.T) {
 	}
 }
 
-// TestW09Returned: a request that others have sent back names the gateway among those that it came through.
+// TestW09Returned checks that a request that others have sent back names the gateway among those that it came through.
 func TestW09Returned(t *testing.T) {
 	id := loopID("https://gate.example.com")
 	core := &Core{loopID: id}

@@ -9,7 +9,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestPack: what is packed reads as before, and lies in one piece.
+// TestPack checks that a packed value reads as before, and lies in one piece.
 func TestPack(t *testing.T) {
 	text := func(s string) string { return string([]byte(s)) }
 	made := func() storage.Server {

@@ -10,7 +10,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestAttributes: tokens of a person share what policies know of them as long as their claims say the same, and no longer.
+// TestAttributes checks that tokens of a person share what policies know of them as long as their claims say the same,
+// and no longer.
 func TestAttributes(t *testing.T) {
 	core, i, _ := newBearers(t, AgentRules{AutoRegister: true})
 	callOf := func(claims map[string]any) *Call {
@@ -42,7 +43,7 @@ func TestAttributes(t *testing.T) {
 	}
 }
 
-// TestClaimsOfOneToken: what tokens that share their attributes may differ in, no condition sees.
+// TestClaimsOfOneToken checks that no condition sees the claims in which tokens with shared attributes may differ.
 func TestClaimsOfOneToken(t *testing.T) {
 	claims := map[string]any{"seen": "x"}
 	for _, name := range []string{"aud", "exp", "nbf", "iat", "jti", "nonce", "sid", "session_state"} {

@@ -11,7 +11,7 @@ import (
 	"github.com/durward-gateway/durward/internal/streams"
 )
 
-// TestRejudge: what was written while rights were asked for is looked at too, and a right that cannot be told for some
+// TestRejudge checks that writes during the check of rights are checked too, and a right that cannot be read for some
 // time ends its stream.
 func TestRejudge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -72,8 +72,8 @@ func TestRejudge(t *testing.T) {
 // second is within what a stream ends whose right has.
 const second = time.Second
 
-// TestRejudgeInTime: thousands of streams that have lost their right end within a second of a change, each with its reason,
-// where a right is told in a millisecond; those of other organizations are not asked.
+// TestRejudgeInTime checks that thousands of streams that have lost their right end within a second of a change, each
+// with its reason, where a right is told in a millisecond; those of other organizations are not asked.
 func TestRejudgeInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		registry := new(streams.Registry)

@@ -157,7 +157,8 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 	})
 }
 
-// TestReloadThatFailsLeavesTheGatewayServing: a configuration that is refused, early or late, changes nothing.
+// TestReloadThatFailsLeavesTheGatewayServing checks that a configuration that is refused, early or late, changes
+// nothing.
 func TestReloadThatFailsLeavesTheGatewayServing(t *testing.T) {
 	balanced(t)
 	issuer, dir, address := caddytest.NewIssuer(t), t.TempDir(), caddytest.Address(t)
@@ -213,8 +214,8 @@ func TestReloadThatFailsLeavesTheGatewayServing(t *testing.T) {
 	}
 }
 
-// TestRequestThatComesTooLateForItsConfiguration: a request can be on its way into a configuration while that is cleaned
-// up. The one that took its place answers; nobody is refused because of a reload.
+// TestRequestThatComesTooLateForItsConfiguration checks that a request can be on its way into a configuration while
+// that is cleaned up. The one that took its place answers; nobody is refused because of a reload.
 func TestRequestThatComesTooLateForItsConfiguration(t *testing.T) {
 	balanced(t)
 	config := production(t.TempDir(), keyFile(t), "https://id.example.com")
@@ -277,7 +278,8 @@ func TestReloadKeepsWhatDidNotChange(t *testing.T) {
 	}
 }
 
-// TestRequestKeepsItsStoreOpen: a reload that names another store does not take the old one from under a request.
+// TestRequestKeepsItsStoreOpen checks that a reload that names another store does not take the old one from under a
+// request.
 func TestRequestKeepsItsStoreOpen(t *testing.T) {
 	balanced(t)
 	issuer, address, key := caddytest.NewIssuer(t), caddytest.Address(t), keyFile(t)

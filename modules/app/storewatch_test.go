@@ -16,8 +16,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestWhoRefuses: a request that the journal of the audit log refuses is answered like one that the store refuses, and is
-// not told as one: whoever is woken has to look at the node's disk.
+// TestWhoRefuses checks that a request that the journal of the audit log refuses is answered like one that the store
+// refuses, and is not told as one: whoever is woken has to look at the node's disk.
 func TestWhoRefuses(t *testing.T) {
 	logged, logs := observer.New(zap.InfoLevel)
 	var told []string

@@ -14,8 +14,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestEndTakenBack: a client ends the wait for its own call of that id in that session, and for nothing else, after the time that a
-// late answer has.
+// TestEndTakenBack checks that a client ends the wait for its own call of that id in that session, and for nothing
+// else, after the time that a late answer has.
 func TestEndTakenBack(t *testing.T) {
 	t.Parallel()
 	type said struct{ organization, user, agent, server, session, body string }

@@ -125,7 +125,7 @@ func flood(tools int) []listedTool {
 	return list
 }
 
-// TestAttackPinFlood: M14, a long list is pinned in portions, whole, and once.
+// TestAttackPinFlood checks that a long list is pinned in portions, whole, and once (M14).
 func TestAttackPinFlood(t *testing.T) {
 	p := newPinned(t)
 	list := flood(3*pinnedAtOnce + 1)
@@ -155,7 +155,8 @@ func TestAttackPinFlood(t *testing.T) {
 	}
 }
 
-// TestPinsAfterFailure: what a failure keeps from being pinned is withheld, and pinned with the next list.
+// TestPinsAfterFailure checks that a tool that a failure keeps from being pinned is withheld, and pinned with the next
+// list.
 func TestPinsAfterFailure(t *testing.T) {
 	p := newPinned(t)
 	list := flood(2*pinnedAtOnce + 100)

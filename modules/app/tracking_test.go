@@ -8,7 +8,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// TestTraceID: the trace is the one that Caddy's tracing says, else the client's; what is none is left out.
+// TestTraceID checks that the trace is the one of Caddy's tracing, otherwise the client's; an invalid one is left out.
 func TestTraceID(t *testing.T) {
 	const caddys, clients = "0af7651916cd43dd8448eb211c80319c", "11111111111111111111111111111111"
 	traced := context.WithValue(t.Context(), caddyhttp.VarsCtxKey, map[string]any{"trace_id": caddys})

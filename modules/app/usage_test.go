@@ -48,7 +48,8 @@ type localStore struct {
 func (localStore) Key() string             { return "local" }
 func (s localStore) DataDirectory() string { return s.dir }
 
-// TestUsageIsKept: what a configuration's calls used is in the store when it is read, and when the resources close.
+// TestUsageIsKept checks that the usage of a configuration's calls is in the store when it is read, and when the
+// resources close.
 func TestUsageIsKept(t *testing.T) {
 	dir := t.TempDir()
 	store, err := sqlite.Open(t.Context(), filepath.Join(dir, "durward.db"), sqlite.Options{})

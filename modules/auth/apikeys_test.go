@@ -37,7 +37,7 @@ func (g *gateway) keyOf(scopes ...string) (raw string, stored storage.APIKey) {
 
 const runtime = "/api/llm-gateway/v1/" // of models
 
-// TestK07DoorsOfKeys: which key opens which address, in which header.
+// TestK07DoorsOfKeys checks which key opens which address, in which header.
 func TestK07DoorsOfKeys(t *testing.T) {
 	g := newGateway(t, nil)
 	mcp, _ := g.keyOf("mcp")
@@ -122,7 +122,7 @@ func TestK07DoorsOfKeys(t *testing.T) {
 	}
 }
 
-// TestRefusalsOfTheRuntime: clients of models read refusals in the form of their API.
+// TestRefusalsOfTheRuntime checks that clients of models read refusals in the form of their API.
 func TestRefusalsOfTheRuntime(t *testing.T) {
 	g := newGateway(t, nil)
 	mcp, _ := g.keyOf("mcp")
@@ -157,7 +157,7 @@ func TestRefusalsOfTheRuntime(t *testing.T) {
 	}
 }
 
-// TestT12Guesses: of keys and of tokens, over HTTP.
+// TestT12Guesses checks the limits for guesses of keys and of tokens, over HTTP.
 func TestT12Guesses(t *testing.T) {
 	g := newGateway(t, nil)
 	known, _ := g.keyOf("llm")
@@ -193,7 +193,8 @@ func TestT12Guesses(t *testing.T) {
 	}
 }
 
-// TestK02Revocation: a key that is asked for all the time is refused by the time that its revocation is answered.
+// TestK02Revocation checks that a key that is asked for all the time is refused by the time that its revocation is
+// answered.
 func TestK02Revocation(t *testing.T) {
 	g := newGateway(t, nil)
 	raw, stored := g.keyOf("llm")

@@ -9,7 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestFixedOrganization: W20, everybody of the issuer is of one organization, and whoever says otherwise is told what to do.
+// TestFixedOrganization checks that everybody of the issuer is of one organization, and whoever says otherwise is told
+// what to do (W20).
 func TestFixedOrganization(t *testing.T) {
 	g := newGatewayOf(t, nil, object{"organization": "Acme"})
 	organizations := map[string]bool{}
@@ -41,7 +42,7 @@ func TestFixedOrganization(t *testing.T) {
 	}
 }
 
-// TestNoOrganization: the refusal says which options there are.
+// TestNoOrganization checks that the refusal says which options there are.
 func TestNoOrganization(t *testing.T) {
 	g := newGateway(t, nil)
 	got := g.get("/api/servers", "Authorization: Bearer "+g.issuer.Token(public, object{"org_id": nil}))
@@ -51,7 +52,7 @@ func TestNoOrganization(t *testing.T) {
 	}
 }
 
-// TestScopes: W21, clients learn what to ask for from the 401 and from the metadata.
+// TestScopes checks that clients learn what to ask for from the 401 and from the metadata (W21).
 func TestScopes(t *testing.T) {
 	g := newGatewayOf(t, nil, object{"organization": "acme", "scopes": []string{"openid", "mcp"}}, object{"issuer": "https://second.example.com", "scopes": []string{"mcp", "api://x/.default"}})
 	const scope = `scope="openid mcp api://x/.default"`

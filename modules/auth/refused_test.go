@@ -27,8 +27,8 @@ func paths(entries []refused.Entry) (found []string) {
 	return found
 }
 
-// TestWhoSeesRefusedTokens: W26, of tokens that an administrator's organization has nothing to do with they see nothing,
-// unless there is no other organization.
+// TestWhoSeesRefusedTokens checks that an administrator sees no tokens that have nothing to do with their organization,
+// unless there is no other organization (W26).
 func TestWhoSeesRefusedTokens(t *testing.T) {
 	core := func(g *gateway, claims object) (*app.Core, *app.Caller) {
 		t.Helper()

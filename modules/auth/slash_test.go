@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestSlashAtTheEnd: W32, a client whose address has a slash too many is told the right one with every method, whatever it
-// presents, and is never sent there.
+// TestSlashAtTheEnd checks that a client whose address has a slash too many is told the right one with every method,
+// whatever it presents, and is never sent there (W32).
 func TestSlashAtTheEnd(t *testing.T) {
 	g := newGateway(t, nil)
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {

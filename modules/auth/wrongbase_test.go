@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestWrongBase: W34, a client of models with the wrong base URL is told the right one in the form that it reads, whatever its
-// key is, and nothing else is taken for such a client.
+// TestWrongBase checks that a client of models with the wrong base URL is told the right one in the form that it reads,
+// whatever its key is, and nothing else is taken for such a client (W34).
 func TestWrongBase(t *testing.T) {
 	g := newGateway(t, nil)
 	const openai, anthropic = public + "/api/llm-gateway/v1", public + "/api/llm-gateway"

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestPage: A10, A11, A17: nothing on the page that a browser comes back to is anybody's script or form.
+// TestPage checks that nothing on the page that a browser comes back to is anybody's script or form (A10, A11, A17).
 func TestPage(t *testing.T) {
 	const hostile = `"><script>alert(1)</script>{{.}}<form action="https://evil.example">`
 	w := httptest.NewRecorder()

@@ -67,8 +67,8 @@ func TestKeyBody(t *testing.T) {
 	}
 }
 
-// TestKeysForServers: K09, a key for MCP servers escapes the policies of an agent, so that the agent's token makes none; nor does
-// anybody but an administrator say whose policies govern it.
+// TestKeysForServers checks that an agent's token makes no key for MCP servers, which would escape the agent's
+// policies; nor does anybody but an administrator say whose policies govern it (K09).
 func TestKeysForServers(t *testing.T) {
 	a := newAPI(t)
 	agent := storage.Agent{
@@ -106,7 +106,7 @@ func TestKeysForServers(t *testing.T) {
 	}
 }
 
-// TestKeysOfAUser: a user has so many keys, whoever makes them; those that are over do not count.
+// TestKeysOfAUser checks that a user has so many keys, whoever makes them; those that are over do not count.
 func TestKeysOfAUser(t *testing.T) {
 	a := newAPI(t)
 	var made object
@@ -122,7 +122,7 @@ func TestKeysOfAUser(t *testing.T) {
 	a.do(a.alice, http.MethodPost, "/user/api-keys", object{"name": "k"}).wantError(409, app.Conflict)
 }
 
-// TestNewKeysOfAUser: keys that are over stay, so that making them is bounded too.
+// TestNewKeysOfAUser checks that making keys is bounded too, because keys that are over stay.
 func TestNewKeysOfAUser(t *testing.T) {
 	a := newAPI(t)
 	for i := range maxNewKeys {

@@ -80,7 +80,8 @@ func TestProviders(t *testing.T) {
 	}
 }
 
-// TestConfiguredProviders: those of the configuration are there to refer to, for every organization, and are not changed here.
+// TestConfiguredProviders checks that those of the configuration are there to refer to, for every organization, and are
+// not changed here.
 func TestConfiguredProviders(t *testing.T) {
 	a := newAPI(t)
 	t.Setenv("DURWARD_TEST_SECRET", "sk-very-secret")
@@ -118,7 +119,8 @@ func TestConfiguredProviders(t *testing.T) {
 	a.do(a.adam, http.MethodDelete, "/admin/providers/"+own, nil).wantError(404, app.NotFound)
 }
 
-// TestKindsOfProviders: whatever is linked in can be chosen, and one without an address of its own needs to be given one.
+// TestKindsOfProviders checks that every linked-in kind can be chosen, and one without an address of its own needs a
+// base URL.
 func TestKindsOfProviders(t *testing.T) {
 	a := newAPI(t)
 	if err := a.core.BindModels(map[string]app.ModelProvider{"inhouse": homeless{}}, nil, nil); err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestParallel: T01, of 1,000 calls at a time exactly as many pass as the limit allows; T11, and the status says so at
-// any time.
+// TestParallel checks that of 1,000 calls at a time exactly as many pass as the limit allows; T11, and the status says
+// so at any time (T01).
 func TestParallel(t *testing.T) {
 	g := newGateway(t)
 	g.set(rate(everybody, 100, 0))
@@ -46,7 +46,8 @@ func TestParallel(t *testing.T) {
 	}
 }
 
-// TestRotation: T03, who comes with another key, agent, server or session is the same organization and user.
+// TestRotation checks that a caller with another key, agent, server or session is still the same organization and user
+// (T03).
 func TestRotation(t *testing.T) {
 	for _, scope := range []storage.Scope{
 		everybody, {Type: storage.ScopeUser}, {Type: storage.ScopeUser, ID: alice}, {Type: storage.ScopeUser, Value: "auth0|alice"},
@@ -69,8 +70,8 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestWindow: T05, a burst at the edge of the window gains nothing; T06, nor does a clock that goes back, and it locks
-// nobody out.
+// TestWindow checks that a burst at the edge of the window gains nothing; T06, nor does a clock that goes back, and it
+// locks nobody out (T05).
 func TestWindow(t *testing.T) {
 	g := newGateway(t)
 	g.set(rate(everybody, 10, 0))
@@ -98,8 +99,8 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// TestAnswers: T08, what a refused caller is told, in the way of each protocol, says no number but of the limit that
-// refused, and no name.
+// TestAnswers checks that the answer to a refused caller, in each protocol, has no number except that of the limit that
+// refused, and no name (T08).
 func TestAnswers(t *testing.T) {
 	g := newGateway(t)
 	g.set(rate(everybody, 1, 0))
@@ -133,7 +134,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestWhatCounts: each request with an id, and each opening of a stream, and nothing else.
+// TestWhatCounts checks that exactly these count: each request with an id, and each opening of a stream.
 func TestWhatCounts(t *testing.T) {
 	caller := newGateway(t).call()
 	asked := string(mcpsession.NewQuestions(plainMACs{}).Mark([]byte("1"), "", caller.Binding()))
@@ -208,7 +209,8 @@ func TestWhatCounts(t *testing.T) {
 	})
 }
 
-// TestSubjects: T10, a call counts in every limit that is for something of it, of its kind of traffic, and in no other.
+// TestSubjects checks that a call counts in every limit that is for one of its properties, of its kind of traffic, and
+// in no other (T10).
 func TestSubjects(t *testing.T) {
 	subjects := map[storage.ScopeType]struct{ id, value string }{
 		storage.ScopeOrganization: {}, storage.ScopeUser: {alice, "auth0|alice"}, storage.ScopeAgent: {agentID, ""}, storage.ScopeAPIKey: {keyID, ""},
@@ -255,7 +257,7 @@ func TestSubjects(t *testing.T) {
 	}
 }
 
-// TestChanges: a change is in force for the next call, and organizations are nothing to each other.
+// TestChanges checks that a change is in force for the next call, and organizations are nothing to each other.
 func TestChanges(t *testing.T) {
 	g := newGateway(t)
 	var got []int
@@ -284,7 +286,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestUnreadable: nobody passes when limits cannot be read.
+// TestUnreadable checks that nobody passes when limits cannot be read.
 func TestUnreadable(t *testing.T) {
 	g := newGateway(t)
 	g.err = errors.New("away")
@@ -300,7 +302,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestOff: what is off counts nothing, and passes. A kind of traffic that is not named is not seen, and goes no further.
+// TestOff checks that traffic that is off counts nothing, and passes. A kind of traffic that is not named is refused.
 func TestOff(t *testing.T) {
 	g := newGateway(t)
 	g.set(rate(everybody, -1, 0))

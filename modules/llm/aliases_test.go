@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// TestM27Aliases: an alias is compared exactly and once, and is the caller's to use; a stream is refused like a whole answer.
+// TestM27Aliases checks that an alias is compared exactly and once, and is the caller's to use; a stream is refused
+// like a whole answer.
 func TestM27Aliases(t *testing.T) {
 	p := newProvider(t, func(w http.ResponseWriter, _ *http.Request, _ []byte) { reply(w, 200, whole) })
 	g := newGateway(t, p.URL, nil)
@@ -67,8 +68,8 @@ func TestM27Aliases(t *testing.T) {
 	}
 }
 
-// TestM27Determiners: whatever a determiner says is one of the slots, or the default; no text brings a request past the limits
-// of the slot that was chosen, streamed or whole. What may have cost something is counted.
+// TestM27Determiners checks that every answer of a determiner gives one of the slots, or the default; no text brings a
+// request past the limits of the slot that was chosen, streamed or whole. What may have cost something is counted.
 func TestM27Determiners(t *testing.T) {
 	content := func(said string) string {
 		return `{"choices":[{"message":{"role":"assistant","content":` + said + `}}],"usage":{"prompt_tokens":5,"completion_tokens":1}}`
@@ -151,7 +152,7 @@ func TestM27Determiners(t *testing.T) {
 	}
 }
 
-// TestStickyConversations: a conversation is its caller, its alias and its first user message.
+// TestStickyConversations checks that a conversation is its caller, its alias and its first user message.
 func TestStickyConversations(t *testing.T) {
 	says := "0"
 	var determiners atomic.Int64

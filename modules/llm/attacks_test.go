@@ -9,7 +9,8 @@ import (
 
 const determined = `{"choices":[{"message":{"role":"assistant","content":"0"}}],"usage":{"prompt_tokens":5,"completion_tokens":1}}`
 
-// TestDeterminersStopAtLimits: T10, a caller of whom a limit or a budget on a smart model is full has no determiner asked.
+// TestDeterminersStopAtLimits checks that a caller of whom a limit or a budget on a smart model is full has no
+// determiner asked (T10).
 func TestDeterminersStopAtLimits(t *testing.T) {
 	p := newProvider(t, func(w http.ResponseWriter, _ *http.Request, body []byte) {
 		if strings.Contains(string(body), `"real"`) {
@@ -61,7 +62,7 @@ func TestDeterminersStopAtLimits(t *testing.T) {
 	}
 }
 
-// TestBackgroundResponses: T07, a response that nobody would learn the usage of does not leave.
+// TestBackgroundResponses checks that a response that nobody would learn the usage of does not leave (T07).
 func TestBackgroundResponses(t *testing.T) {
 	p := newProvider(t, func(w http.ResponseWriter, _ *http.Request, _ []byte) {
 		reply(w, 200, `{"id":"r","status":"queued","output":[]}`)
@@ -73,7 +74,7 @@ func TestBackgroundResponses(t *testing.T) {
 	}
 }
 
-// TestLeavingADeterminer: T07, a caller who leaves while the determiner thinks has made a request.
+// TestLeavingADeterminer checks that a caller who leaves while the determiner thinks has made a request (T07).
 func TestLeavingADeterminer(t *testing.T) {
 	reached := make(chan struct{})
 	p := newProvider(t, func(_ http.ResponseWriter, r *http.Request, _ []byte) {
@@ -108,7 +109,8 @@ func TestLeavingADeterminer(t *testing.T) {
 	}
 }
 
-// TestParallelDeterminers: T01, of many calls at once no more have a determiner asked than a limit has room for.
+// TestParallelDeterminers checks that of many calls at once no more have a determiner asked than a limit has room for
+// (T01).
 func TestParallelDeterminers(t *testing.T) {
 	asking, answer := make(chan struct{}, 20), make(chan struct{})
 	p := newProvider(t, func(w http.ResponseWriter, _ *http.Request, body []byte) {

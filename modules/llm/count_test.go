@@ -9,8 +9,8 @@ import (
 
 const countTokens = base + "/v1/messages/count_tokens"
 
-// TestCountTokens: W44, the length of a prompt is asked where that can be asked, and estimated elsewhere. It counts as a request, and
-// as nothing else.
+// TestCountTokens checks that the length of a prompt is asked where that can be asked, and estimated elsewhere (W44).
+// It counts as a request, and as nothing else.
 func TestCountTokens(t *testing.T) {
 	ask := func(model string) string {
 		return `{"model":"` + model + `","messages":[{"role":"user","content":"abcd"}],"tools":[]}`
@@ -61,7 +61,7 @@ func TestCountTokens(t *testing.T) {
 	}
 }
 
-// TestCountTokensIsLimited: W44, whoever may not ask a model may not have prompts counted.
+// TestCountTokensIsLimited checks that a caller who may not ask a model may not have prompts counted (W44).
 func TestCountTokensIsLimited(t *testing.T) {
 	p := newProvider(t, func(w http.ResponseWriter, _ *http.Request, _ []byte) { reply(w, 200, `{"input_tokens":7}`) })
 	g := newGateway(t, p.URL, nil)
@@ -78,8 +78,8 @@ func TestCountTokensIsLimited(t *testing.T) {
 	}
 }
 
-// TestCountTokensOfTarget: T10, having a prompt counted is a request to the provider and the model that count it, and no tokens: where
-// a limit on them is full the next target is asked.
+// TestCountTokensOfTarget checks that having a prompt counted is a request to the provider and the model that count it,
+// and no tokens: where a limit on them is full the next target is asked (T10).
 func TestCountTokensOfTarget(t *testing.T) {
 	const body = `{"model":"claude","messages":[{"role":"user","content":"abcd"}]}`
 	for _, scope := range []object{

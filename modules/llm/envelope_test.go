@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestEnvelopes: errors are in the envelope of their address, whatever the client says it is; lists of models, which both APIs have
-// at one address, in that of the client.
+// TestEnvelopes checks that errors are in the envelope of their address, whatever the client says it is; lists of
+// models, which both APIs have at one address, in that of the client.
 func TestEnvelopes(t *testing.T) {
 	g := newGateway(t, "http://127.0.0.1:1", nil)
 	for _, tc := range []struct {

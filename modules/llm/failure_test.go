@@ -27,8 +27,8 @@ func charged(tokens, want int64) bool {
 	return tokens >= want-guessed && tokens <= want-guessed+reservedOf
 }
 
-// TestErrorInPlaceOfAnAnswer: W42, an error with status 200 that comes before anything of an answer is a failure like one with a
-// status of its own: another target is asked and nothing is charged for it.
+// TestErrorInPlaceOfAnAnswer checks that an error with status 200 that comes before anything of an answer is a failure
+// like one with a status of its own: another target is asked and nothing is charged for it (W42).
 func TestErrorInPlaceOfAnAnswer(t *testing.T) {
 	for _, tc := range []struct {
 		name, body string
@@ -82,8 +82,8 @@ func TestErrorInPlaceOfAnAnswer(t *testing.T) {
 	}
 }
 
-// TestErrorInTheMiddle: W42, a choice that fails after something of it came is the client's, and is settled with the provider's numbers
-// where it told them, otherwise by what was seen and the time that it took.
+// TestErrorInTheMiddle checks that a choice that fails after something of it came is the client's, and is settled with
+// the provider's numbers where it told them, otherwise by what was seen and the time that it took (W42).
 func TestErrorInTheMiddle(t *testing.T) {
 	const failed = `data: {"choices":[{"index":0,"delta":{"content":""},"finish_reason":"error","error":{"code":502,"message":"x"}}]`
 	for _, tc := range []struct {
@@ -115,7 +115,7 @@ func TestErrorInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestErrorsBreak: W42, a provider that fails in its first event is left alone after five of them.
+// TestErrorsBreak checks that a provider that fails in its first event is left alone after five of them (W42).
 func TestErrorsBreak(t *testing.T) {
 	p := newProvider(t, func(w http.ResponseWriter, _ *http.Request, _ []byte) {
 		raw(w, `data: {"error":{"type":"server_error"}}`+"\n\n")
@@ -129,8 +129,9 @@ func TestErrorsBreak(t *testing.T) {
 	}
 }
 
-// TestErrorsOfUsers: T07, errors that a user brings about leave no provider alone for the others. What is wrong with the request is the
-// client's to know, and is tried nowhere else; what nobody knows is tried at the next target.
+// TestErrorsOfUsers checks that errors that a user brings about leave no provider alone for the others (T07). What is
+// wrong with the request is the client's to know, and is tried nowhere else; what nobody knows is tried at the next
+// target.
 func TestErrorsOfUsers(t *testing.T) {
 	for _, tc := range []struct {
 		code, tried string
@@ -163,7 +164,7 @@ func TestErrorsOfUsers(t *testing.T) {
 	}
 }
 
-// TestResponsesOfUsers: T07, the same of the Responses API, whose errors come in an event of their own.
+// TestResponsesOfUsers checks T07, the same of the Responses API, whose errors come in an event of their own.
 func TestResponsesOfUsers(t *testing.T) {
 	p := newProvider(t, func(w http.ResponseWriter, _ *http.Request, _ []byte) {
 		raw(w, `data: {"type":"response.failed","response":{"status":"failed","error":{"code":"image_parse_error","message":"x"},"usage":null}}`+"\n\n")
@@ -180,8 +181,8 @@ func TestResponsesOfUsers(t *testing.T) {
 	}
 }
 
-// TestOverloaded: W42, a provider that is overloaded is told from one that fails, in the words of the client's API; W40, with the
-// time after which it can be asked again.
+// TestOverloaded checks that a provider that is overloaded is told from one that fails, in the words of the client's
+// API; W40, with the time after which it can be asked again (W42).
 func TestOverloaded(t *testing.T) {
 	const message = `{"model":"claude","stream":true,"max_tokens":9,"messages":[]}`
 	overloaded := func(w http.ResponseWriter) {
@@ -217,7 +218,8 @@ func TestOverloaded(t *testing.T) {
 	}
 }
 
-// TestBusy: W40, the time after which a busy provider can be asked again reaches the client, at most a day.
+// TestBusy checks that the time after which a busy provider can be asked again reaches the client, and is at most a day
+// (W40).
 func TestBusy(t *testing.T) {
 	for _, tc := range []struct {
 		name, header, value string

@@ -25,8 +25,8 @@ func prices(t *testing.T, models ...string) string {
 	return "{file." + path + "}"
 }
 
-// TestFallbackInBudget: a call that goes on to another target needs no room for two, and what the first one may have done is
-// counted with what the second one did.
+// TestFallbackInBudget checks that a call that goes on to another target needs no room for two, and what the first one
+// may have done is counted with what the second one did.
 func TestFallbackInBudget(t *testing.T) {
 	for _, tc := range []struct {
 		name   string

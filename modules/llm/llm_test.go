@@ -40,7 +40,8 @@ const (
 	manyStream = `{"model":"small","stream":true,"max_tokens":60000,"messages":[{"role":"user","content":"abcd"}]}`
 )
 
-// TestSettling: T07, whatever becomes of a call, its tokens are counted once, and never fewer than anybody knows of.
+// TestSettling checks that with every result of a call, its tokens are counted once, and never fewer than those that
+// are known (T07).
 func TestSettling(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -116,8 +117,8 @@ func TestSettling(t *testing.T) {
 	}
 }
 
-// TestAborted: T07, row by row what issue 22 tells: calls whose client leaves at once, before and after the answer begins, take next to
-// nothing of the limit and the budget of their organization, whatever they ask for.
+// TestAborted checks that row by row as issue 22 describes it, calls whose client leaves at once, before and after the
+// answer begins, take next to nothing of the limit and the budget of their organization, whatever they ask for (T07).
 func TestAborted(t *testing.T) {
 	for _, most := range []string{"60000", "9000000000000000000", `60000,"n":9000000000000000000`} {
 		for _, begins := range []bool{true, false} {
@@ -166,7 +167,7 @@ func TestAborted(t *testing.T) {
 	}
 }
 
-// TestMaxOutputTokens: what is set aside is bounded by what the alias says that its models make.
+// TestMaxOutputTokens checks that the reservation is bounded by the alias's greatest output.
 func TestMaxOutputTokens(t *testing.T) {
 	release := make(chan struct{})
 	p := newProvider(t, func(w http.ResponseWriter, _ *http.Request, _ []byte) {
@@ -187,7 +188,8 @@ func TestMaxOutputTokens(t *testing.T) {
 	}
 }
 
-// TestBrokenStreamEndsWithAnError: whoever reads a stream that broke off is told so, in the words of its API.
+// TestBrokenStreamEndsWithAnError checks that the reader of a stream that broke off gets an error, in the form of its
+// API.
 func TestBrokenStreamEndsWithAnError(t *testing.T) {
 	p := newProvider(t, func(w http.ResponseWriter, _ *http.Request, _ []byte) {
 		events(w)(chunk)
@@ -204,7 +206,8 @@ func TestBrokenStreamEndsWithAnError(t *testing.T) {
 	}
 }
 
-// TestHostileProviders: what is no answer is a 502 of ours, and nothing of it reaches the client.
+// TestHostileProviders checks that a text that is no answer becomes a 502 of the gateway, and no part of it reaches the
+// client.
 func TestHostileProviders(t *testing.T) {
 	for _, tc := range []struct{ name, says, more string }{
 		{"endless headers", "HTTP/1.1 200 OK\r\n", "X-A: " + strings.Repeat("secret", 200) + "\r\n"},
@@ -277,7 +280,8 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// TestLimits: a call that a limit refuses is answered in the words of its API, counts nothing and does not leave.
+// TestLimits checks that a call that a limit refuses is answered in the words of its API, counts nothing and does not
+// leave.
 func TestLimits(t *testing.T) {
 	p := newProvider(t, func(w http.ResponseWriter, _ *http.Request, _ []byte) { reply(w, 200, whole) })
 	g := newGateway(t, p.URL, object{"prices": prices(t, "real", "real-large")})
@@ -298,7 +302,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestBreaker: a provider that fails again and again is left alone, and its calls go to others.
+// TestBreaker checks that a provider that fails again and again is left alone, and its calls go to others.
 func TestBreaker(t *testing.T) {
 	p := newProvider(t, func(w http.ResponseWriter, _ *http.Request, _ []byte) { reply(w, 500, `{}`) })
 	g := newGateway(t, p.URL, nil)
@@ -310,7 +314,7 @@ func TestBreaker(t *testing.T) {
 	}
 }
 
-// TestSmartModels: the determiner chooses, on the caller's tokens and not as a request of theirs.
+// TestSmartModels checks that the determiner chooses, on the caller's tokens and not as a request of theirs.
 func TestSmartModels(t *testing.T) {
 	says := "1"
 	p := newProvider(t, func(w http.ResponseWriter, _ *http.Request, body []byte) {
@@ -358,7 +362,7 @@ func TestSmartModels(t *testing.T) {
 	g.ask(strings.Replace(asked, "small", "smart", 1)).refused(http.StatusNotFound, "model_not_found")
 }
 
-// TestRevokedKeyEndsItsStream: K02, a stream ends with the key that it was opened with, and says so.
+// TestRevokedKeyEndsItsStream checks that a stream ends with the key that it was opened with, and says so (K02).
 func TestRevokedKeyEndsItsStream(t *testing.T) {
 	p := newProvider(t, func(w http.ResponseWriter, r *http.Request, _ []byte) {
 		events(w)(chunk)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestParallelStreams: T01, T03, of many streams at once, with several keys of one user, no more begin than a limit of tokens
-// has room for by their estimates, and all of them together have used what their provider says.
+// TestParallelStreams checks that of many streams at once, with several keys of one user, no more begin than a limit of
+// tokens has room for by their estimates, and all of them together have used what their provider says (T01, T03).
 func TestParallelStreams(t *testing.T) {
 	const calls, most, passing = 40, 1000, 1000 / reservedOf
 	release := make(chan struct{})

@@ -35,8 +35,9 @@ func (g *gateway) status() map[string]scopeStatus {
 	return byName
 }
 
-// TestScopes: T10, a call to a model counts once, with its tokens, in every limit that is for something of it, of all twelve
-// scopes and the three kinds of traffic, and in no other. What was used is written down under all of it.
+// TestScopes checks that a call to a model counts once, with its tokens, in every limit that is for something of it, of
+// all twelve scopes and the three kinds of traffic, and in no other (T10). What was used is written down under all of
+// it.
 func TestScopes(t *testing.T) {
 	p := newProvider(t, func(w http.ResponseWriter, _ *http.Request, _ []byte) { reply(w, 200, whole) })
 	g := newGateway(t, p.URL, object{"agents": object{"auto_register": true}})

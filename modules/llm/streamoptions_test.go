@@ -23,8 +23,9 @@ func knowsNone(status int, says string) func(w http.ResponseWriter, r *http.Requ
 
 const unsupported = `{"error":{"message":"property 'stream_options' is unsupported, did you mean 'stream'?","type":"invalid_request_error"}}`
 
-// TestNoStreamOptions: W41, a provider that knows no stream_options is asked without it after it said so, from then on at once. It tells
-// no numbers, and may have thought without showing it: the time that they took is charged (attack T07).
+// TestNoStreamOptions checks that a provider that knows no stream_options is asked without it after it said so, from
+// then on at once (W41). It tells no numbers, and may have thought without showing it: the time that they took is
+// charged (attack T07).
 func TestNoStreamOptions(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -62,7 +63,8 @@ func TestNoStreamOptions(t *testing.T) {
 	}
 }
 
-// TestWordsOfUsers: T07, a user who has the word stream_options repeated in a refusal ends the metering of nobody.
+// TestWordsOfUsers checks that a user who has the word stream_options repeated in a refusal ends the metering of nobody
+// (T07).
 func TestWordsOfUsers(t *testing.T) {
 	var calls atomic.Int64
 	p := newProvider(t, func(w http.ResponseWriter, r *http.Request, body []byte) {
@@ -83,8 +85,8 @@ func TestWordsOfUsers(t *testing.T) {
 	}
 }
 
-// TestStreamOptionsOff: W41, a provider that is configured to know none is never asked with it, and what it used is estimated by
-// the text.
+// TestStreamOptionsOff checks that a provider that is configured to know none is never asked with it, and what it used
+// is estimated by the text (W41).
 func TestStreamOptionsOff(t *testing.T) {
 	p := newProvider(t, knowsNone(400, unsupported))
 	g := newGateway(t, p.URL, object{"provider": []any{
@@ -112,8 +114,8 @@ func TestStreamOptionsOff(t *testing.T) {
 	g.send(http.MethodPut, base+"/admin/providers/"+made["id"].(string), `{"stream_options":"never"}`).want(400)
 }
 
-// TestStreamOptionsOfOthers: W41, a refusal that asking without it does not cure is the client's, and nothing is remembered; nor is a
-// client's own stream_options taken away that say more.
+// TestStreamOptionsOfOthers checks that a refusal that asking without it does not cure is the client's, and nothing is
+// remembered; nor is a client's own stream_options taken away that say more (W41).
 func TestStreamOptionsOfOthers(t *testing.T) {
 	for _, tc := range []struct {
 		name, body string

@@ -42,7 +42,7 @@ func (p *provider) tried() string {
 	return strings.Join(tried, " ")
 }
 
-// TestNothingIsAskedTwice: an answer that has begun is not asked for at another target, however it goes on.
+// TestNothingIsAskedTwice checks that an answer that has begun is not asked for at another target, however it goes on.
 func TestNothingIsAskedTwice(t *testing.T) {
 	for _, tc := range []struct {
 		name, body string
@@ -78,7 +78,7 @@ func TestNothingIsAskedTwice(t *testing.T) {
 	}
 }
 
-// TestTimeouts: a provider has the time that it was given to begin its answer, and to be silent in it.
+// TestTimeouts checks that a provider has the time that it was given to begin its answer, and to be silent in it.
 func TestTimeouts(t *testing.T) {
 	g, p := twoTargets(t, object{"response_timeout": "300ms"}, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	g.ask(asked).want(200)
@@ -95,8 +95,8 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// TestLimitedTargets: a call goes past a target of whose provider or model a limit or a budget is full, and no further than to
-// the first one when it is its caller who has no room.
+// TestLimitedTargets checks that a call goes past a target of whose provider or model a limit or a budget is full, and
+// no further than to the first one when it is its caller who has no room.
 func TestLimitedTargets(t *testing.T) {
 	works := func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, whole) }
 	for _, tc := range []struct {
@@ -129,8 +129,8 @@ func TestLimitedTargets(t *testing.T) {
 	}
 }
 
-// TestBrokenTargets: T07, what a target may have used that broke off without a word counts where it would have, and what the next
-// one used counts where that does; the request counts once.
+// TestBrokenTargets checks that the usage of a target that broke off without a report is estimated and counted for that
+// target, and what the next one used counts where that does; the request counts once (T07).
 func TestBrokenTargets(t *testing.T) {
 	g, p := twoTargets(t, nil, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	for name, limit := range map[string]object{
@@ -151,8 +151,8 @@ func TestBrokenTargets(t *testing.T) {
 	}
 }
 
-// TestNothingToSpendByAlias: W45, an alias of a model without a price is stopped by no budget, one of the alias's own among them. Where
-// the first target costs, its caller has no room.
+// TestNothingToSpendByAlias checks that an alias of a model without a price is stopped by no budget, one of the alias's
+// own among them (W45). Where the first target costs, its caller has no room.
 func TestNothingToSpendByAlias(t *testing.T) {
 	works := func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, whole) }
 	for _, tc := range []struct {

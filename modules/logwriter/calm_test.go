@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestCalm: what is harmless is no warning, and nothing else is changed.
+// TestCalm checks that harmless lines are no warnings, and no other line is changed.
 func TestCalm(t *testing.T) {
 	t.Parallel()
 	for line, changes := range map[string]bool{

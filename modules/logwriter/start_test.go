@@ -9,7 +9,7 @@ type collected struct{ strings.Builder }
 
 func (*collected) Close() error { return nil }
 
-// TestQuietStart: while a command starts, only errors are written, in either format; then everything is.
+// TestQuietStart checks that while a command starts, only errors are written, in either format; then everything is.
 func TestQuietStart(t *testing.T) {
 	out := new(collected)
 	w := &startWriter{out}

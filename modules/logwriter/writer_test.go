@@ -66,7 +66,8 @@ func config(t *testing.T, path string, reload int) []byte {
 	return raw
 }
 
-// TestReload: the writer outlives the configuration, and lines from before, between and after are there in their order.
+// TestReload checks that the writer outlives the configuration, and lines from before, between and after are there in
+// their order.
 func TestReload(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	if err := caddytest.Load(t, config(t, path, 0)); err != nil {
@@ -119,7 +120,7 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// TestMetricIsOfTheProcess: two writers of one configuration, and the next configuration, count on.
+// TestMetricIsOfTheProcess checks that two writers of one configuration, and the next configuration, count on.
 func TestMetricIsOfTheProcess(t *testing.T) {
 	for range 2 {
 		registry := prometheus.NewPedanticRegistry()

@@ -107,8 +107,8 @@ func ask(t *testing.T, a asked, s said) (w *httptest.ResponseRecorder, aborted b
 
 const refusedOne = `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"` + forward.PublicText + `","data":{"error":"UpstreamError","message":"` + forward.PublicText + `"}}}`
 
-// TestW04ReadAsWhatItIs: whatever an answer is labelled, it is read as what it is, and what cannot be read is a 502, under no
-// filter too.
+// TestW04ReadAsWhatItIs checks that an answer is read by its real content, whatever its label is, and an unreadable one
+// is a 502, also without a filter.
 func TestW04ReadAsWhatItIs(t *testing.T) {
 	const (
 		asJSON, asEvents = "application/json", "text/event-stream"
@@ -187,7 +187,7 @@ func TestW04ReadAsWhatItIs(t *testing.T) {
 	}
 }
 
-// TestW08HeldAgainstTheRequest: what no request of this client asked for does not reach it.
+// TestW08HeldAgainstTheRequest checks that a message that no request of this client asked for does not reach it.
 func TestW08HeldAgainstTheRequest(t *testing.T) {
 	events := func(messages ...string) string { return "data: " + strings.Join(messages, "\n\ndata: ") + "\n\n" }
 	other := `{"jsonrpc":"2.0","id":2,"result":{"content":[]}}`
@@ -263,8 +263,8 @@ func TestW08HeldAgainstTheRequest(t *testing.T) {
 	}
 }
 
-// TestW30NotificationInPlaceOfTheAnswer: a client whose server answers a request with a notification alone gets an error with the
-// request's id at once, in JSON and on a stream, because clients wait for what bears it.
+// TestW30NotificationInPlaceOfTheAnswer checks that a client whose server answers a request with a notification alone
+// gets an error with the request's id at once, in JSON and on a stream, because clients wait for what bears it.
 func TestW30NotificationInPlaceOfTheAnswer(t *testing.T) {
 	const asJSON, asEvents = "application/json", "text/event-stream"
 	nullID := strings.Replace(newsOne, `"jsonrpc"`, `"id":null,"jsonrpc"`, 1)
@@ -338,7 +338,7 @@ func unmarked(t *testing.T, text string) string {
 	})
 }
 
-// TestW08Refusals: the body of an error status is the error of this request, or words.
+// TestW08Refusals checks that the body of an error status is the error of this request, or words.
 func TestW08Refusals(t *testing.T) {
 	python := `{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Bad Request: Missing session ID"}}`
 	for _, tc := range []struct {
@@ -376,8 +376,8 @@ func TestW08Refusals(t *testing.T) {
 	}
 }
 
-// TestStreamWithoutBeginning: a stream that breaks off before its first event is a 502, as long as nothing was written, and
-// afterwards an error for each request without an answer.
+// TestStreamWithoutBeginning checks that a stream that breaks off before its first event is a 502, as long as nothing
+// was written, and afterwards an error for each request without an answer.
 func TestStreamWithoutBeginning(t *testing.T) {
 	w, aborted := ask(t, asked{}, said{label: "text/event-stream", broken: io.ErrUnexpectedEOF})
 	if w.Code != http.StatusBadGateway || aborted || w.Body.String() != refusedOne {
@@ -397,7 +397,7 @@ func TestStreamWithoutBeginning(t *testing.T) {
 	}
 }
 
-// TestAccept: what clients take is passed on, but for anything, which servers do not understand.
+// TestAccept checks that a client's Accept is passed on, except for "anything", which servers do not understand.
 func TestAccept(t *testing.T) {
 	const both, events = "application/json, text/event-stream", "text/event-stream"
 	for _, tc := range []struct {
@@ -436,8 +436,8 @@ func TestAccept(t *testing.T) {
 	}
 }
 
-// TestNoStream: whatever a server answers a GET with that is no stream, its client learns that there is none, and whether it
-// should ask for another transport.
+// TestNoStream checks that when a server answers a GET with anything but a stream, its client learns that there is
+// none, and whether it should ask for another transport.
 func TestNoStream(t *testing.T) {
 	for _, tc := range []struct {
 		name string

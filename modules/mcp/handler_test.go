@@ -72,7 +72,7 @@ func counted(t *testing.T, calls *prometheus.CounterVec) map[string]float64 {
 	return counts
 }
 
-// TestOutcomes: every call is counted once under what became of it, those whose connection is broken off too.
+// TestOutcomes checks that every call is counted once under its outcome, also those whose connection is broken off.
 func TestOutcomes(t *testing.T) {
 	jsonType := http.Header{"Content-Type": {"application/json"}}
 	for _, tc := range []struct {

@@ -105,7 +105,8 @@ const answerOfTools = `{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}`
 
 const listTools = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
 
-// TestLegacySession: the stream announces an address of ours, and what is posted there goes where the upstream said.
+// TestLegacySession checks that the stream announces an address of ours, and what is posted there goes where the
+// upstream said.
 func TestLegacySession(t *testing.T) {
 	receipt := &http.Response{StatusCode: http.StatusAccepted, ContentLength: 8, Header: http.Header{}}
 	l := newLegacy(forward.Limits{}, func(r *http.Request) *http.Response {
@@ -179,7 +180,8 @@ func TestLegacySession(t *testing.T) {
 	}
 }
 
-// TestLegacyRefusals: a stream that announces what is not taken is an upstream error, or is cut when it has begun.
+// TestLegacyRefusals checks that a stream that announces what is not taken is an upstream error, or is cut when it has
+// begun.
 func TestLegacyRefusals(t *testing.T) {
 	const news = `{"jsonrpc":"2.0","method":"notifications/message"}`
 	silent, feed := io.Pipe()

@@ -31,8 +31,8 @@ func (l limited) EnabledRateLimits(context.Context, string) ([]storage.RateLimit
 	return []storage.RateLimit{l.RateLimit}, nil
 }
 
-// TestTokensOfResults: T07, results of tools count by what a model reads of them, on every way on which they come, and
-// what was reserved and did not come is given back.
+// TestTokensOfResults checks that results of tools count by what a model reads of them, on every way on which they
+// come, and what was reserved and did not come is given back (T07).
 func TestTokensOfResults(t *testing.T) {
 	const (
 		call   = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`

@@ -52,7 +52,7 @@ func served(t *testing.T, core *app.Core, r *http.Request) (*httptest.ResponseRe
 	return w, counted(t, calls)
 }
 
-// TestShedding: short of memory, what stays or weighs much is refused first, then everything.
+// TestShedding checks that short of memory, what stays or weighs much is refused first, then everything.
 func TestShedding(t *testing.T) {
 	message := func(method, padding string) string {
 		return `{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":{"x":"` + padding + `"}}`
@@ -97,7 +97,8 @@ func TestShedding(t *testing.T) {
 	}
 }
 
-// TestStreamLimits: W06, a stream too many is refused, with what its kind of request is answered with; a call is not.
+// TestStreamLimits checks that a stream too many is refused, with what its kind of request is answered with; a call is
+// not (W06).
 func TestStreamLimits(t *testing.T) {
 	const subscription = `{"jsonrpc":"2.0","id":"s-7","method":"subscriptions/listen"}`
 	for _, tc := range []struct {

@@ -12,8 +12,8 @@ import (
 	"github.com/durward-gateway/durward/internal/mcpsession"
 )
 
-// TestReceipts: a message without a request, and the end of a session, are taken whatever the upstream writes beside its
-// status, and none of that reaches the client.
+// TestReceipts checks that a message without a request, and the end of a session, are taken whatever the upstream
+// writes beside its status, and none of that reaches the client.
 func TestReceipts(t *testing.T) {
 	const notification = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
 	asked := mcpsession.NewQuestions(plainMACs{}).Mark([]byte(`"s1"`), "", mcpsession.Binding{})
@@ -70,8 +70,8 @@ func TestReceipts(t *testing.T) {
 	}
 }
 
-// TestReceiptThatNeverComes: W1, a server that takes a notification and never answers it, as some wait for an answer of their own to
-// send, holds its client for the time that headers have, and no longer.
+// TestReceiptThatNeverComes checks that a server that takes a notification and never answers it, as some wait for an
+// answer of their own to send, holds its client for the time that headers have, and no longer (W1).
 func TestReceiptThatNeverComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const headers = 30 * time.Second

@@ -46,8 +46,8 @@ func refusing(t *testing.T, version, body string, session mcpsession.Session) (*
 	}, w
 }
 
-// TestRefuseCredential: how a user learns that a connection is needed depends on what their client can show (section 3.5
-// of the protocol's error table).
+// TestRefuseCredential checks that how a user learns that a connection is needed depends on what their client can show
+// (section 3.5 of the protocol's error table).
 func TestRefuseCredential(t *testing.T) {
 	call := func(method, meta string) string {
 		if meta != "" {
@@ -151,7 +151,8 @@ func TestRefuseCredential(t *testing.T) {
 	}
 }
 
-// TestRefuseForOtherReasons: what is not the user's to mend is a 503, and never a call without a credential.
+// TestRefuseForOtherReasons checks that a fault that the user cannot mend is a 503, and never a call without a
+// credential.
 func TestRefuseForOtherReasons(t *testing.T) {
 	for _, tc := range []struct {
 		name, outcome string
@@ -223,8 +224,9 @@ func brokerOver(t *testing.T, store storage.Store) *broker.Broker {
 	return b
 }
 
-// TestW05MissingPermission: an upstream that asks for a wider scope is not an account that is not connected, and the user is
-// told so. The page that they are led to must not say that all is well, also when the upstream names no scope.
+// TestW05MissingPermission checks that an upstream that asks for a wider scope is not an account that is not connected,
+// and the user is told so. The page that they are led to must not say that all is well, also when the upstream names no
+// scope.
 func TestW05MissingPermission(t *testing.T) {
 	for _, scope := range []string{"", "files:write"} {
 		for _, tc := range []struct {

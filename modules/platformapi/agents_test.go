@@ -163,7 +163,8 @@ func TestAgentLists(t *testing.T) {
 	}
 }
 
-// TestDeletedAgents: what named only a deleted agent is archived; nothing ever comes to mean everybody.
+// TestDeletedAgents checks that a policy that named only a deleted agent is archived; no policy ever becomes one for
+// everybody.
 func TestDeletedAgents(t *testing.T) {
 	a := newAPI(t)
 	server := a.server(a.adam, "Tracker", a.entry(a.adam, nil))

@@ -11,7 +11,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestDecidedAlready: who comes too late is told what became of the call.
+// TestDecidedAlready checks that a user who decides too late is told the call's result.
 func TestDecidedAlready(t *testing.T) {
 	a := newAPI(t)
 	server := a.server(a.adam, "Tracker", a.entry(a.adam, nil))

@@ -13,7 +13,7 @@ import (
 	"github.com/durward-gateway/durward/modules/app/routes"
 )
 
-// TestAuditEvents: what every route that writes is recorded as.
+// TestAuditEvents checks the event that every writing route records.
 func TestAuditEvents(t *testing.T) {
 	want := map[string]string{
 		"POST /api/servers":                             "server.create",
@@ -55,7 +55,7 @@ func TestAuditEvents(t *testing.T) {
 	}
 }
 
-// TestAuditFilters: a word that no record holds is a mistake, not an empty log.
+// TestAuditFilters checks that a word that no record holds is a mistake, not an empty log.
 func TestAuditFilters(t *testing.T) {
 	a := newAPI(t)
 	a.do(a.adam, http.MethodGet, "/api/audit?decision=foo&outcome=foo&kind=foo", nil).wantProblems(
@@ -71,7 +71,7 @@ func TestAuditFilters(t *testing.T) {
 	a.do(a.adam, http.MethodGet, "/api/audit?decision=allow&outcome=held&limit=0", nil).wantProblems("query.limit greater_than_equal")
 }
 
-// TestAuditSpan: without a beginning the log is read a week back from now, or from an end before that.
+// TestAuditSpan checks that without a beginning the log is read a week back from now, or from an end before that.
 func TestAuditSpan(t *testing.T) {
 	now := time.Date(2026, 3, 20, 12, 0, 0, 0, time.UTC)
 	for query, want := range map[string][2]string{

@@ -26,7 +26,8 @@ func TestClientSnippets(t *testing.T) {
 	a.do(a.eve, http.MethodGet, "/api/clients/snippets?server=tracker", nil).want(http.StatusNotFound)
 }
 
-// TestPolicyWarnings: who writes a rule that asks for approval is told when nobody has a page to give it on.
+// TestPolicyWarnings checks that the author of a rule that asks for approval is warned when users have no page for
+// approving.
 func TestPolicyWarnings(t *testing.T) {
 	a := newAPI(t)
 	server := a.server(a.adam, "Tracker", a.entry(a.adam, nil))

@@ -51,7 +51,8 @@ func TestEntryShape(t *testing.T) {
 	a.do(a.adam, http.MethodDelete, directoryURL+"/"+id, nil).wantError(404, app.DirectoryNotFound)
 }
 
-// TestEntryOptions: resource stands in two places that never contradict each other, and every option can be taken back.
+// TestEntryOptions checks that resource stands in two places that never contradict each other, and every option can be
+// taken back.
 func TestEntryOptions(t *testing.T) {
 	a := newAPI(t)
 	id := a.entry(a.adam, nil)

@@ -8,8 +8,8 @@ import (
 	"github.com/durward-gateway/durward/modules/app"
 )
 
-// TestServerIsTried: at its creation, which no outcome refuses, and when an administrator asks. What is wrong is kept with the
-// server, for administrators.
+// TestServerIsTried checks that at its creation, which no outcome refuses, and when an administrator asks. What is
+// wrong is kept with the server, for administrators.
 func TestServerIsTried(t *testing.T) {
 	a := newAPI(t)
 	entry := a.entry(a.adam, nil)
@@ -42,7 +42,8 @@ func TestServerIsTried(t *testing.T) {
 	a.do(a.adam, http.MethodPost, "/api/servers?test=maybe", object{"name": "x", "mcp_server_directory_id": entry}).wantProblems("query.test bool_type")
 }
 
-// TestServerTestsAreCounted: S10, whoever enters addresses has no port scanner. Of another organization nothing is counted here.
+// TestServerTestsAreCounted checks that an administrator who enters addresses cannot scan ports (S10). Tests of another
+// organization are not counted here.
 func TestServerTestsAreCounted(t *testing.T) {
 	a := newAPI(t)
 	path := "/api/servers/" + a.server(a.adam, "Tracker", a.entry(a.adam, nil)) + "/test"

@@ -113,8 +113,8 @@ func TestTools(t *testing.T) {
 
 func stamp(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000000Z") }
 
-// TestHostileTools: M14, whatever is in definitions, what administrators get is JSON that hides nothing and says how much
-// of it is missing.
+// TestHostileTools checks that for any definition administrators get JSON that hides nothing and tells how much of it
+// is missing (M14).
 func TestHostileTools(t *testing.T) {
 	a := newAPI(t)
 	server := a.server(a.adam, "Tracker", a.entry(a.adam, nil))

@@ -11,7 +11,8 @@ import (
 	_ "github.com/durward-gateway/durward/modules/limit"
 )
 
-// TestHoldLimited: a held call counts once, when it goes on; one that has no room by then is answered on its stream.
+// TestHoldLimited checks that a held call counts once, when it goes on; one that has no room by then is answered on its
+// stream.
 func TestHoldLimited(t *testing.T) {
 	g := newPipeline(t)
 	g.config = bytes.Replace(g.config, []byte(`{"handler":"durward_limit","off":true}`), []byte(`{"handler":"durward_limit"},{"handler":"durward_gateway"}`), 1)

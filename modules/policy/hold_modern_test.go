@@ -56,8 +56,8 @@ func word(action, state string) string {
 	return `"inputResponses":{"durward_approval":{"action":"` + action + `","content":{}}},"requestState":` + string(encoded)
 }
 
-// TestHoldModern: a client of 2026-07-28 asks its user, and repeats the call with the word and our state; what is ours
-// never reaches the upstream.
+// TestHoldModern checks that a client of 2026-07-28 asks its user, and repeats the call with the word and our state;
+// what is ours never reaches the upstream.
 func TestHoldModern(t *testing.T) {
 	g := newPipeline(t)
 	plain := modernCall("delete", `{"id":1.0}`, showsForms, "")
@@ -95,7 +95,8 @@ func TestHoldModern(t *testing.T) {
 	}
 }
 
-// TestHoldModernUnasked: W30, an answer that is none sends the user to the page, in the way that the client knows.
+// TestHoldModernUnasked checks that an answer that is none sends the user to the page, in the way that the client knows
+// (W30).
 func TestHoldModernUnasked(t *testing.T) {
 	g := newPipeline(t)
 	for _, tc := range []struct{ name, capabilities, answer string }{
@@ -136,7 +137,7 @@ func TestHoldModernUnasked(t *testing.T) {
 	}
 }
 
-// TestHoldModernForged: M18, states that were changed, are another's, or were used, let nothing pass.
+// TestHoldModernForged checks that states that were changed, are another's, or were used, let nothing pass (M18).
 func TestHoldModernForged(t *testing.T) {
 	g := newPipeline(t)
 	ask := func(user, client, tool, arguments string) string {
@@ -194,7 +195,7 @@ func TestHoldModernForged(t *testing.T) {
 	}
 }
 
-// TestHoldModernMeta: M15, the word is for the _meta that was asked about; traces may differ.
+// TestHoldModernMeta checks that the word is for the _meta that was asked about; traces may differ (M15).
 func TestHoldModernMeta(t *testing.T) {
 	g := newPipeline(t)
 	call := func(meta, more string) object {
@@ -214,8 +215,8 @@ func TestHoldModernMeta(t *testing.T) {
 	}
 }
 
-// TestHoldModernUpstreamAsks: the upstream's own questions and state pass, inside ours; the user is asked once for the
-// call, and each round is good once.
+// TestHoldModernUpstreamAsks checks that the upstream's own questions and state pass, inside ours; the user is asked
+// once for the call, and each round is good once.
 func TestHoldModernUpstreamAsks(t *testing.T) {
 	for _, tc := range []struct{ name, state string }{{"with a state", `"requestState":"up\u0073tream",`}, {"without", ``}} {
 		for _, streams := range []bool{false, true} {
@@ -279,8 +280,8 @@ func TestHoldModernUpstreamAsks(t *testing.T) {
 	}
 }
 
-// TestHoldModernPage: a client that opens pages only is given the page's address, and its retry passes once the user has
-// approved there.
+// TestHoldModernPage checks that a client that opens pages only is given the page's address, and its retry passes once
+// the user has approved there.
 func TestHoldModernPage(t *testing.T) {
 	g := newPipeline(t)
 	for _, client := range []string{inBandAgent, externalAgent, stranger} {
@@ -331,8 +332,8 @@ func TestHoldModernPage(t *testing.T) {
 	}
 }
 
-// TestHoldModernUpstreamAsksOften: a call has one answer. An upstream that gives more gets no more rounds, each of which
-// would be kept.
+// TestHoldModernUpstreamAsksOften checks that a call has one answer. An upstream that gives more gets no more rounds,
+// each of which would be kept.
 func TestHoldModernUpstreamAsksOften(t *testing.T) {
 	g := newPipeline(t)
 	g.answer(func(w http.ResponseWriter, _ []byte) {
@@ -355,7 +356,8 @@ func TestHoldModernUpstreamAsksOften(t *testing.T) {
 	}
 }
 
-// TestHoldModernAnother: our state is taken out of a call also when it is of another one, and the call is approved already.
+// TestHoldModernAnother checks that our state is taken out of a call also when it is of another one, and the call is
+// approved already.
 func TestHoldModernAnother(t *testing.T) {
 	g := newPipeline(t)
 	_, state := asks(t, g.modernRPC(alice, inBandAgent, modernCall("delete", `{"n":1}`, showsForms, "")))
@@ -371,8 +373,8 @@ func TestHoldModernAnother(t *testing.T) {
 	}
 }
 
-// TestHoldModernAllowed: a policy that asks no more takes our state for what it is; an upstream's own state passes as it
-// is.
+// TestHoldModernAllowed checks that a policy that asks no more takes our state for what it is; an upstream's own state
+// passes as it is.
 func TestHoldModernAllowed(t *testing.T) {
 	g := newPipeline(t)
 	_, state := asks(t, g.modernRPC(alice, inBandAgent, modernCall("delete", `{}`, showsForms, "")))
@@ -397,8 +399,8 @@ func TestHoldModernAllowed(t *testing.T) {
 	}
 }
 
-// TestHoldModernAllowedMeanwhile: what its user said no to, to the client or on the page, is not made because the policy
-// asks no more.
+// TestHoldModernAllowedMeanwhile checks that a call that its user refused, at the client or on the page, is not made
+// when the policy no longer asks.
 func TestHoldModernAllowedMeanwhile(t *testing.T) {
 	g := newPipeline(t)
 	said := map[string]func(state, id string) string{

@@ -15,8 +15,8 @@ import (
 
 const formCapability = `{"elicitation":{}}`
 
-// TestHoldInBand: a client of the revisions with sessions asks its user on the call's own stream, and the answer to the
-// call comes on it, whatever the upstream answers with.
+// TestHoldInBand checks that a client of the revisions with sessions asks its user on the call's own stream, and the
+// answer to the call comes on it, whatever the upstream answers with.
 func TestHoldInBand(t *testing.T) {
 	g := newPipeline(t)
 	session := g.session(alice, inBandAgent, "2025-06-18", formCapability)
@@ -68,8 +68,9 @@ func TestHoldInBand(t *testing.T) {
 	}
 }
 
-// TestHoldUnasked: W30, a client that declares elicitation and answers the question with an error, or with what is no
-// answer, has not asked its user: the call waits for the page, nothing is decided, and the client is not asked again.
+// TestHoldUnasked checks that a client that declares elicitation and answers the question with an error, or with what
+// is no answer, has not asked its user: the call waits for the page, nothing is decided, and the client is not asked
+// again (W30).
 func TestHoldUnasked(t *testing.T) {
 	for _, tc := range []struct{ name, version, capabilities, word string }{
 		{"method not found", "2025-06-18", formCapability, `"error":{"code":-32601,"message":"Method not found"}`},
@@ -130,8 +131,9 @@ func TestHoldUnasked(t *testing.T) {
 	}
 }
 
-// TestHoldNotificationForAnswer: W30, a client that answers the question with a notification has not answered, whatever it says: it
-// is told so where the method is none, nothing is decided and nothing leaves. The call waits on, and the page decides.
+// TestHoldNotificationForAnswer checks that a client that answers the question with a notification has not answered,
+// whatever it says: it is told so where the method is none, nothing is decided and nothing leaves (W30). The call waits
+// on, and the page decides.
 func TestHoldNotificationForAnswer(t *testing.T) {
 	g := newPipeline(t)
 	session := g.session(alice, inBandAgent, "2025-11-25", formCapability)
@@ -159,8 +161,8 @@ func TestHoldNotificationForAnswer(t *testing.T) {
 	}
 }
 
-// TestHoldUpstreamRefuses: what a later step refuses becomes an answer on the stream that is open, and so does a notification in
-// place of the answer.
+// TestHoldUpstreamRefuses checks that a refusal of a later step becomes an answer on the open stream, and so does a
+// notification in place of the answer.
 func TestHoldUpstreamRefuses(t *testing.T) {
 	const news = `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}`
 	for name, reply := range map[string]func(w http.ResponseWriter, body []byte){
@@ -191,7 +193,8 @@ func TestHoldUpstreamRefuses(t *testing.T) {
 	}
 }
 
-// TestHoldPage: clients that cannot be asked are sent to the page; the same call passes once its user has approved, once.
+// TestHoldPage checks that clients that cannot be asked are sent to the page; the same call passes once its user has
+// approved, once.
 func TestHoldPage(t *testing.T) {
 	g := newPipeline(t)
 	for _, tc := range []struct {
@@ -259,7 +262,7 @@ func TestHoldPage(t *testing.T) {
 	}
 }
 
-// TestHoldURL: clients of 2025-11-25 that open pages are given the address in an error that they know.
+// TestHoldURL checks that clients of 2025-11-25 that open pages are given the address in an error that they know.
 func TestHoldURL(t *testing.T) {
 	g := newPipeline(t)
 	session := g.session(alice, externalAgent, "2025-11-25", `{"elicitation":{"url":{}}}`)
@@ -275,7 +278,7 @@ func TestHoldURL(t *testing.T) {
 	}
 }
 
-// TestHoldAnswers: M18, answers from elsewhere, and to what nobody asked, are refused and never forwarded.
+// TestHoldAnswers checks that answers from elsewhere, and to what nobody asked, are refused and never forwarded (M18).
 func TestHoldAnswers(t *testing.T) {
 	g := newPipeline(t)
 	session := g.session(alice, inBandAgent, "2025-06-18", formCapability)
@@ -337,7 +340,8 @@ func TestHoldAnswers(t *testing.T) {
 	}
 }
 
-// TestHoldGone: a client that goes away leaves what was asked; a call that was taken back is not made.
+// TestHoldGone checks that the request for approval stays when its client goes away; a call that was cancelled is not
+// made.
 func TestHoldGone(t *testing.T) {
 	g := newPipeline(t)
 	session := g.session(alice, inBandAgent, "2025-06-18", formCapability)
@@ -408,7 +412,7 @@ func TestHoldTakenBackInABatch(t *testing.T) {
 	}
 }
 
-// TestHoldRestart: what was asked before a restart is decided after it, over another connection.
+// TestHoldRestart checks that a call that was held before a restart is decided after it, over another connection.
 func TestHoldRestart(t *testing.T) {
 	g := newPipeline(t)
 	session := g.session(alice, inBandAgent, "2025-06-18", formCapability)
@@ -425,7 +429,8 @@ func TestHoldRestart(t *testing.T) {
 	}
 }
 
-// TestHoldPolicyChange: M15, an approval is not good for a call under another policy than it was asked for under.
+// TestHoldPolicyChange checks that an approval is not valid for a call under another policy than it was asked for under
+// (M15).
 func TestHoldPolicyChange(t *testing.T) {
 	g := newPipeline(t)
 	session := g.session(alice, inBandAgent, "2025-06-18", formCapability)
@@ -454,7 +459,7 @@ func TestHoldPolicyChange(t *testing.T) {
 	}
 }
 
-// TestHoldOnce: M15, of 1,000 calls that come with one approval exactly one is made.
+// TestHoldOnce checks that of 1,000 calls that come with one approval exactly one is made (M15).
 func TestHoldOnce(t *testing.T) {
 	g := newPipeline(t)
 	body := toolCall(3, "delete", `{}`)
@@ -488,7 +493,7 @@ func TestHoldOnce(t *testing.T) {
 	}
 }
 
-// TestHoldCap: M16, calls too many are denied, with nothing to decide on.
+// TestHoldCap checks that calls too many are denied, with nothing to decide on (M16).
 func TestHoldCap(t *testing.T) {
 	g := newPipeline(t)
 	for i := range 25 {
@@ -503,7 +508,8 @@ func TestHoldCap(t *testing.T) {
 	}
 }
 
-// TestHoldLarge: M16, a call that nobody could read before they approve it is not held: not a byte of it is kept.
+// TestHoldLarge checks that a call that nobody could read before they approve it is not held: not a byte of it is kept
+// (M16).
 func TestHoldLarge(t *testing.T) {
 	g := newPipeline(t)
 	session := g.session(alice, inBandAgent, "2025-06-18", formCapability)
@@ -534,7 +540,7 @@ func TestHoldLarge(t *testing.T) {
 	}
 }
 
-// TestApprovalsAPI: who sees what of held calls.
+// TestApprovalsAPI checks which callers see which parts of held calls.
 func TestApprovalsAPI(t *testing.T) {
 	g := newPipeline(t)
 	g.rpc(bob, stranger, toolCall(3, "delete", `{"b":[1.0],"a":"<x>"}`))
@@ -576,7 +582,7 @@ func TestApprovalsAPI(t *testing.T) {
 	}
 }
 
-// TestHoldAlive: a client that waits sees that its call is alive, by progress when it asked for that.
+// TestHoldAlive checks that a client that waits sees that its call is alive, by progress when it asked for that.
 func TestHoldAlive(t *testing.T) {
 	g := newPipeline(t)
 	session := g.session(alice, inBandAgent, "2025-06-18", formCapability)
@@ -611,7 +617,7 @@ func TestHoldAlive(t *testing.T) {
 	g.replyTo(alice, inBandAgent, id, no, session...)
 }
 
-// TestHoldToolChanged: M13, a tool whose definition has changed needs another approval.
+// TestHoldToolChanged checks that a tool whose definition has changed needs another approval (M13).
 func TestHoldToolChanged(t *testing.T) {
 	g := newPipeline(t)
 	body := toolCall(3, "delete", `{}`)
@@ -644,7 +650,8 @@ func TestHoldToolChanged(t *testing.T) {
 	}
 }
 
-// TestHoldQuestion: M17: what would hide in a client's dialog is spelled out, and a question does not grow with its call.
+// TestHoldQuestion checks that characters that would be hidden in a client's dialog are spelled out, and a question
+// does not grow with its call (M17).
 func TestHoldQuestion(t *testing.T) {
 	g := newPipeline(t)
 	session := g.session(alice, inBandAgent, "2025-06-18", formCapability)
@@ -673,8 +680,8 @@ func TestHoldQuestion(t *testing.T) {
 	}
 }
 
-// TestHoldStateless: an upstream without sessions is no reason not to ask a client that can be asked. It never sees the
-// session that the client has with the gateway.
+// TestHoldStateless checks that an upstream without sessions is no reason not to ask a client that can be asked. It
+// never sees the session that the client has with the gateway.
 func TestHoldStateless(t *testing.T) {
 	g := newPipeline(t)
 	g.stateless = true
@@ -728,7 +735,8 @@ func TestHoldStateless(t *testing.T) {
 	}
 }
 
-// TestHoldTask: M15, an approved call is not made as a task, or with anything else that was not there when it was approved.
+// TestHoldTask checks that an approved call is not made as a task, or with anything else that was not there when it was
+// approved (M15).
 func TestHoldTask(t *testing.T) {
 	g := newPipeline(t)
 	plain := toolCall(3, "delete", `{}`)
@@ -770,7 +778,7 @@ func TestHoldTask(t *testing.T) {
 	}
 }
 
-// TestHoldMoved: M15, what a user approved is not done at another address, or with another account of theirs.
+// TestHoldMoved checks that an approved call is not made at another address, or with another account of theirs (M15).
 func TestHoldMoved(t *testing.T) {
 	g := newPipeline(t)
 	connect := func(key string) {
@@ -839,7 +847,7 @@ func TestHoldMoved(t *testing.T) {
 	}
 }
 
-// TestHoldWithoutAPage: agents are not sent to a page that is not there, nor asked to open one.
+// TestHoldWithoutAPage checks that agents are not sent to a page that is not there, nor asked to open one.
 func TestHoldWithoutAPage(t *testing.T) {
 	g := newPipeline(t)
 	page := g.config

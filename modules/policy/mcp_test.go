@@ -314,7 +314,8 @@ func TestStrayList(t *testing.T) {
 	}
 }
 
-// TestM11Pages: a client gets cursors that say nothing and are good for nobody else, and the upstream gets back its own.
+// TestM11Pages checks that a client gets cursors that say nothing and are good for nobody else, and the upstream gets
+// back its own.
 func TestM11Pages(t *testing.T) {
 	g := newGateway(t, nil, nil)
 	g.policy(storage.PolicyActive, grant("tools/call:open"))
@@ -351,8 +352,8 @@ func TestM11Pages(t *testing.T) {
 	}
 }
 
-// TestM13PinsOfWhoMaySee: what an upstream describes to somebody who may not see a tool is not pinned, and changes nothing
-// about one that is.
+// TestM13PinsOfWhoMaySee checks that a definition that an upstream sends to a caller who may not see the tool is not
+// pinned, and does not change an existing pin.
 func TestM13PinsOfWhoMaySee(t *testing.T) {
 	g := newGateway(t, nil, object{"pin": object{"enforce": true}})
 	insiders := grant("tools/call:secret")
@@ -389,7 +390,8 @@ func TestM13PinsOfWhoMaySee(t *testing.T) {
 	}
 }
 
-// TestApproval: what needs approval goes nowhere without it, and a machine, whom nobody can ask, is denied (M08).
+// TestApproval checks that a call that needs approval goes nowhere without it, and a machine, whom nobody can ask, is
+// denied (M08).
 func TestApproval(t *testing.T) {
 	g := newGateway(t, nil, nil)
 	g.policy(storage.PolicyActive, grant("tools/call:both"), grant("tools/call:both:approve"))
@@ -473,7 +475,8 @@ func TestChangesOfAgent(t *testing.T) {
 	}
 }
 
-// TestOff: what `off` says is said on the call, so that nobody takes it for a decision that was forgotten.
+// TestOff checks that the setting `off` is noted on the call, so that nobody takes it for a decision that was
+// forgotten.
 func TestOff(t *testing.T) {
 	g := newGateway(t, object{"off": true}, nil)
 	if a := g.rpc("tools/call", `{"name":"anything"}`, legacy); a.passed == nil || a.passed.Decision == nil || !a.passed.Decision.Off {
@@ -481,7 +484,7 @@ func TestOff(t *testing.T) {
 	}
 }
 
-// TestClaims: policies see what the verified token says, and its agent.
+// TestClaims checks that policies see what the verified token says, and its agent.
 func TestClaims(t *testing.T) {
 	g := newGateway(t, nil, nil)
 	g.policy(storage.PolicyActive, when(grant("tools/call:open"), `P.attr.department == "sales" && P.attr.level >= 3`))

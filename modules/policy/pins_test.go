@@ -36,8 +36,8 @@ func (g *pipeline) breakPins() (mend func()) {
 	return func() { rename("gone", "tool_pins") }
 }
 
-// TestPinsUnreadable: with `pin enforce` nothing is shown or called when it cannot be told what is pinned; without, lists
-// and calls go on.
+// TestPinsUnreadable checks that with `pin enforce` nothing is shown or called when it cannot be told what is pinned;
+// without, lists and calls go on.
 func TestPinsUnreadable(t *testing.T) {
 	g := newPipeline(t)
 	const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`

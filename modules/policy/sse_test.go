@@ -11,7 +11,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestStreams: a stream is open to whoever is connected unless a rule denies it, or a grant is demanded.
+// TestStreams checks that a stream is open to whoever is connected unless a rule denies it, or a grant is demanded.
 func TestStreams(t *testing.T) {
 	issues := `{"filters":{"object_type":"issue","limit":5}}`
 	for _, tc := range []struct {

@@ -50,7 +50,8 @@ func TestAuthorize(t *testing.T) {
 	}
 }
 
-// TestNothingOfAccounts: no header passes that is a credential, or that tells whose account the gateway uses.
+// TestNothingOfAccounts checks that no header passes that is a credential, or that tells whose account the gateway
+// uses.
 func TestNothingOfAccounts(t *testing.T) {
 	for _, kind := range []app.ModelProvider{OpenAI{}, Anthropic{}} {
 		rules := kind.Headers()

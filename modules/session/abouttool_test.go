@@ -11,7 +11,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestApprovalTellsOfItsTool: who decides sees what the server says of the tool, and that it is the server's word.
+// TestApprovalTellsOfItsTool checks that the deciding user sees the server's description of the tool, and that it is
+// the server's.
 func TestApprovalTellsOfItsTool(t *testing.T) {
 	g := newGateway(t)
 	alice, cookie := g.user("alice@example.test")
@@ -49,7 +50,7 @@ func TestApprovalTellsOfItsTool(t *testing.T) {
 	}
 }
 
-// TestLocalTime: times are in the zone that the identity provider names, and say which one they are in.
+// TestLocalTime checks that times are in the zone that the identity provider names, and say which one they are in.
 func TestLocalTime(t *testing.T) {
 	g := newGateway(t)
 	alice, cookie := g.user("alice@example.test")

@@ -53,7 +53,7 @@ func (a answer) page(t *testing.T, status int, texts ...string) {
 	}
 }
 
-// TestTimesScript: the script for times comes from below the pages that have it, and tells nobody anything.
+// TestTimesScript checks that the script for times comes from below the pages that have it, and tells nobody anything.
 func TestTimesScript(t *testing.T) {
 	g := newGateway(t)
 	a := g.get("/approvals/times.js", "")
@@ -96,8 +96,8 @@ func TestDeciding(t *testing.T) {
 
 var formTokens = regexp.MustCompile(`name="form" value="[^"]+"`)
 
-// TestDecidingForAnother: R04, R05: nobody decides on another one's call, an administrator neither, and no token does it
-// on the page.
+// TestDecidingForAnother checks that nobody decides on another one's call, an administrator neither, and no token does
+// it on the page (R04, R05).
 func TestDecidingForAnother(t *testing.T) {
 	g := newGateway(t)
 	alice, cookie := g.user("alice@example.test")
@@ -132,7 +132,7 @@ func TestDecidingForAnother(t *testing.T) {
 	}
 }
 
-// TestForgedForm: CSRF: a form counts only when this user's own page made it for this call.
+// TestForgedForm checks that a form counts only when this user's own page made it for this call (CSRF).
 func TestForgedForm(t *testing.T) {
 	g := newGateway(t)
 	alice, cookie := g.user("alice@example.test")
@@ -181,7 +181,7 @@ func TestForgedForm(t *testing.T) {
 	}
 }
 
-// TestDeception: M17: what an agent wants is shown as it is, whatever it is made of.
+// TestDeception checks that an agent's request is shown as it is, whatever characters it contains (M17).
 func TestDeception(t *testing.T) {
 	g := newGateway(t)
 	alice, cookie := g.user("alice@example.test<script>")
@@ -241,7 +241,8 @@ func TestDeception(t *testing.T) {
 	})
 }
 
-// TestSessionEnds: a session is of this user, of this issuer's client, and of a user who was not revoked since.
+// TestSessionEnds checks that a session is of this user, of this issuer's client, and of a user who was not revoked
+// since.
 func TestSessionEnds(t *testing.T) {
 	g := newGateway(t)
 	alice, cookie := g.user("alice@example.test")
@@ -287,8 +288,8 @@ func TestSessionEnds(t *testing.T) {
 	}
 }
 
-// TestLogout: a cookie that was copied before its user logged out is good for nothing after it, here and at other nodes, and
-// not for a form of before either. Whoever has logged in since stays.
+// TestLogout checks that a cookie that was copied before its user logged out is good for nothing after it, here and at
+// other nodes, and not for a form of before either. Whoever has logged in since stays.
 func TestLogout(t *testing.T) {
 	g := newGateway(t)
 	alice, cookie := g.user("alice@example.test")
@@ -338,7 +339,7 @@ func TestDoors(t *testing.T) {
 	g.post("/approvals/"+uuid.NewString(), "", url.Values{}).page(t, http.StatusForbidden, "Log in")
 }
 
-// TestExpiredApproval: what nobody decided on in time cannot be decided.
+// TestExpiredApproval checks that a call that nobody decided on in time cannot be decided later.
 func TestExpiredApproval(t *testing.T) {
 	g := newGateway(t)
 	alice, cookie := g.user("alice@example.test")

@@ -61,7 +61,8 @@ func (g *gateway) connection(user, server string) storage.Connection {
 	return c
 }
 
-// TestConnectTyped: W31, connect_url is a page: it asks for what the server takes, and keeps it for its user.
+// TestConnectTyped checks that connect_url is a page: it asks for what the server takes, and keeps it for its user
+// (W31).
 func TestConnectTyped(t *testing.T) {
 	g := newGateway(t)
 	user, cookie := g.user("ann@example.com")
@@ -116,7 +117,8 @@ func TestConnectTyped(t *testing.T) {
 	}
 }
 
-// TestConnectProvider: W31, for an OAuth server the page sends its user to the provider, and not anywhere that a link says.
+// TestConnectProvider checks that for an OAuth server the page sends its user to the provider, and not anywhere that a
+// link says (W31).
 func TestConnectProvider(t *testing.T) {
 	g := newGateway(t)
 	user, cookie := g.user("ann@example.com")
@@ -180,7 +182,7 @@ func TestConnectProvider(t *testing.T) {
 	}
 }
 
-// TestConnectWho: nobody connects without being logged in, and no user sees another organization's server.
+// TestConnectWho checks that nobody connects without being logged in, and no user sees another organization's server.
 func TestConnectWho(t *testing.T) {
 	g := newGateway(t)
 	_, cookie := g.user("ann@example.com")
@@ -199,7 +201,7 @@ func TestConnectWho(t *testing.T) {
 	}
 }
 
-// TestConnectWithoutLogin: W31, where browsers cannot log in the page says what to do.
+// TestConnectWithoutLogin checks that where browsers cannot log in the page says what to do (W31).
 func TestConnectWithoutLogin(t *testing.T) {
 	g := newGateway(t)
 	without := startGateway(t, g.issuer, object{"kind": "oidc", "issuer": g.issuer.URL})
@@ -209,7 +211,7 @@ func TestConnectWithoutLogin(t *testing.T) {
 	}
 }
 
-// TestDisconnect: a user disconnects their own account on a page, after a question, as by the API.
+// TestDisconnect checks that a user disconnects their own account on a page, after a question, as by the API.
 func TestDisconnect(t *testing.T) {
 	g := newGateway(t)
 	user, cookie := g.user("ann@example.com")
@@ -259,8 +261,8 @@ func TestDisconnect(t *testing.T) {
 	}
 }
 
-// TestServersThatNeedNoAccount: a server without accounts is not said to be connected, and one whose last try failed is told, without
-// what that says of the network.
+// TestServersThatNeedNoAccount checks that a server without accounts is not said to be connected, and one whose last
+// try failed is told, without what that says of the network.
 func TestServersThatNeedNoAccount(t *testing.T) {
 	g := newGateway(t)
 	_, cookie := g.user("ann@example.com")

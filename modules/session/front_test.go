@@ -20,7 +20,8 @@ func (g *gateway) browse(path, cookie string) answer {
 	return g.send("GET " + path + " HTTP/1.1\nCookie: " + cookie + navigates)
 }
 
-// TestServerPage: W32: a browser at the address of a server sees what it is, and programs see what they always did.
+// TestServerPage checks that a browser at the address of a server sees a page about it, and programs see the same as
+// before (W32).
 func TestServerPage(t *testing.T) {
 	g := newGateway(t)
 	_, cookie := g.user("alice@example.test")
@@ -123,7 +124,8 @@ func TestFrontPage(t *testing.T) {
 	g.browse("/", stranger).page(t, http.StatusOK, "A gateway for MCP servers")
 }
 
-// TestPagesWithoutLogins: a gateway that has no login says what its addresses are all the same, and offers no login.
+// TestPagesWithoutLogins checks that a gateway that has no login says what its addresses are all the same, and offers
+// no login.
 func TestPagesWithoutLogins(t *testing.T) {
 	issuer := caddytest.NewIssuer(t)
 	g := startGateway(t, issuer, object{"kind": "oidc", "issuer": issuer.URL})

@@ -145,7 +145,7 @@ func TestLoginRefused(t *testing.T) {
 	})
 }
 
-// TestLoginRefusedAtTheTokenEndpoint: what another try cannot mend is not called a matter of a moment, and the page says whose it is.
+// TestLoginRefusedAtTheTokenEndpoint checks that a refusal that another try cannot mend names who can mend it.
 func TestLoginRefusedAtTheTokenEndpoint(t *testing.T) {
 	g := newGateway(t)
 	for name, c := range map[string]struct {
@@ -179,7 +179,7 @@ func TestLoginRefusedAtTheTokenEndpoint(t *testing.T) {
 	})
 }
 
-// TestLoginByUserinfo: W23, a provider that keeps all but the subject in userinfo logs users in.
+// TestLoginByUserinfo checks that a provider that keeps all but the subject in userinfo logs users in (W23).
 func TestLoginByUserinfo(t *testing.T) {
 	g := newGateway(t)
 	const subject = "0192f0c1-5bd2-7000-8000-00000000a11d"
@@ -202,7 +202,7 @@ func TestLoginByUserinfo(t *testing.T) {
 	g.end(b, nil).page(t, http.StatusForbidden, "does not fit")
 }
 
-// TestLoginToAnotherOrganization: W20, the page says what is wrong and offers another try.
+// TestLoginToAnotherOrganization checks that the page says what is wrong and offers another try (W20).
 func TestLoginToAnotherOrganization(t *testing.T) {
 	issuer := caddytest.NewIssuer(t)
 	g := startGateway(t, issuer, object{"kind": "oidc", "issuer": issuer.URL, "login_client": client, "organization": organization})
@@ -233,7 +233,8 @@ func TestSeveralIssuers(t *testing.T) {
 	g.end(b, nil).page(t, http.StatusForbidden)
 }
 
-// TestWithoutLoginClient: there are no pages, and the callback knows that nobody is logged in.
+// TestWithoutLoginClient checks that without a login client there are no pages, and the callback knows that nobody is
+// logged in.
 func TestWithoutLoginClient(t *testing.T) {
 	issuer := caddytest.NewIssuer(t)
 	g := startGateway(t, issuer, object{"kind": "oidc", "issuer": issuer.URL})

@@ -38,7 +38,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestLimitedStream: what a stream delivers counts piece by piece, and the first piece that has no room ends it.
+// TestLimitedStream checks that a stream's data counts piece by piece, and the first piece that has no room ends it.
 func TestLimitedStream(t *testing.T) {
 	most, one := int64(10), int64(1)
 	limits, err := app.NewLimits(new(cache.Epochs), limited{storage.RateLimit{

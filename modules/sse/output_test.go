@@ -11,7 +11,8 @@ import (
 	"github.com/durward-gateway/durward/internal/forward"
 )
 
-// TestHeartbeats: there is one when nothing was written for as long as between two of them, no earlier and no later.
+// TestHeartbeats checks that a heartbeat is written when nothing else was written for one interval, no earlier and no
+// later.
 func TestHeartbeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := httptest.NewRecorder()
@@ -54,8 +55,8 @@ func TestHeartbeats(t *testing.T) {
 	})
 }
 
-// TestHeartbeatDoesNotWait: W01. A heartbeat does not wait for a client that takes nothing of something else, and there are
-// more once it does.
+// TestHeartbeatDoesNotWait checks that a heartbeat does not wait for a client that takes nothing of something else, and
+// there are more once it does (W01).
 func TestHeartbeatDoesNotWait(t *testing.T) {
 	w := httptest.NewRecorder()
 	o := newOutput(new(forward.Response).Client(w), time.Hour)

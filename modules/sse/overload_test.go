@@ -16,7 +16,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestRefusedStreams: a stream is refused when memory is getting short, and when there is no place for it (W06).
+// TestRefusedStreams checks that a stream is refused when memory is getting short, and when there is no place for it
+// (W06).
 func TestRefusedStreams(t *testing.T) {
 	for _, tc := range []struct {
 		name   string

@@ -113,7 +113,7 @@ func logAsCaddy(server *caddyhttp.Server, logger *zap.Logger) {
 	log.Error(secret+" failed", zap.Error(errors.New("by "+secret)), zap.NamedError("other", errors.New("by nothing")))
 }
 
-// TestGuardChangesNoRequest: the handlers that come after the log's copy see what the client sent.
+// TestGuardChangesNoRequest checks that the handlers that come after the log's copy see what the client sent.
 func TestGuardChangesNoRequest(t *testing.T) {
 	r := leaky()
 	redacted := new(secrets).redactRequest(caddyhttp.LoggableHTTPRequest{Request: r})

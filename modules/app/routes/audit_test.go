@@ -11,7 +11,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestRefusedEntry: what was tried stands in the record of a refusal as it stands in that of a write, without values.
+// TestRefusedEntry checks that the record of a refusal names the attempted change in the same way as that of a write,
+// without values.
 func TestRefusedEntry(t *testing.T) {
 	q := &Request{
 		HTTP: httptest.NewRequest(http.MethodPatch, "/", nil), Call: &app.Call{Caller: &app.Caller{UserID: "u", Agent: "client"}},

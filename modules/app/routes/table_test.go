@@ -57,8 +57,8 @@ func panics(f func()) (panicked bool) {
 	return false
 }
 
-// TestFind: the parameters of whatever is found, put back, give the path that was asked for, and nothing else. Fuzzing
-// would build all of Caddy anew to find paths that segments drawn at random cover.
+// TestFind checks that the parameters of a found address, put back, give exactly the requested path. Fuzzing would
+// build all of Caddy anew to find paths that segments drawn at random cover.
 func TestFind(t *testing.T) {
 	segment := rapid.OneOf(
 		rapid.SampledFrom([]string{"api", "servers", "by-slug", "connection", "x", "", "API", "{slug}", "{server_id}", "..", "\x00", "%2F"}),

@@ -134,7 +134,8 @@ func TestTicketsAreBoundedAndGoodOnce(t *testing.T) {
 	}
 }
 
-// TestNothingIsIssuedThatIsNotStored: when the state cannot be written no token leaves, and none that was good is spent.
+// TestNothingIsIssuedThatIsNotStored checks that when the state cannot be written no token leaves, and none that was
+// good is spent.
 func TestNothingIsIssuedThatIsNotStored(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	if err := os.Mkdir(dir, 0o700); err != nil {

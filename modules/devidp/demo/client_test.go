@@ -11,7 +11,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
-// TestClientFromNothingButTheURL: an unmodified go-sdk client goes 401 -> metadata -> registration -> PKCE -> call.
+// TestClientFromNothingButTheURL checks that an unmodified go-sdk client goes 401 -> metadata -> registration -> PKCE
+// -> call.
 func TestClientFromNothingButTheURL(t *testing.T) {
 	b := open(t, t.TempDir())
 	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{

@@ -283,7 +283,7 @@ func TestLoginPage(t *testing.T) {
 	}
 }
 
-// TestRequestsThatNeverRedirect: whose client or redirect URI is wrong gets a page.
+// TestRequestsThatNeverRedirect checks that a request with a wrong client or redirect URI gets a page.
 func TestRequestsThatNeverRedirect(t *testing.T) {
 	b := open(t, t.TempDir())
 	for name, changes := range map[string]map[string][]string{

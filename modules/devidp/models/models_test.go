@@ -99,7 +99,7 @@ func TestStrengthsDiffer(t *testing.T) {
 	}
 }
 
-// TestDetermines: the gateway's own prompt is recognised, so that a new wording of it is not forgotten here.
+// TestDetermines checks that the gateway's own prompt is recognised, so that a new wording of it is not forgotten here.
 func TestDetermines(t *testing.T) {
 	m := &storage.SmartModel{Slots: []storage.ModelSlot{{Alias: "a"}, {Alias: "b"}, {Alias: "c"}}, DeterminerInputMaxChars: 4000}
 	for text, want := range map[string]string{
@@ -165,7 +165,7 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// TestStreams: what is streamed is what is said at once, with usage where it belongs.
+// TestStreams checks that a streamed answer has the same text as a whole one, with usage where it belongs.
 func TestStreams(t *testing.T) {
 	const rest = `"messages":[{"role":"user","content":"Hi"}]}`
 	whole := chatOf(t, `{"model":"demo-large",`+rest)
