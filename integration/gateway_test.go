@@ -45,7 +45,8 @@ type settings struct {
 	database string
 }
 
-// caddyfile is the configuration of a gateway that tests start: a real one, except that everything is on this machine.
+// caddyfile returns the configuration of a gateway that tests start: a real one, except that everything is on this
+// machine.
 func (s settings) caddyfile(g *gateway, port string) string {
 	directive, bind := "durward", "127.0.0.1"
 	switch {
@@ -89,8 +90,8 @@ http://:<port> {
 `)
 }
 
-// overNetHTTP is what `durward` stands for, with the other HTTP client towards upstreams. DURWARD_TEST_TRANSPORT=net_http has
-// all gateways use it.
+// overNetHTTP is the expansion of `durward`, with the other HTTP client towards upstreams. With
+// DURWARD_TEST_TRANSPORT=net_http all gateways use it.
 const overNetHTTP = `durward_session
 	durward_auth
 	durward_limit
@@ -181,7 +182,7 @@ func newClient(t testing.TB) *http.Client {
 	}
 }
 
-// answer is what came back for a request.
+// answer is the answer to a request.
 type answer struct {
 	status int
 	header http.Header
@@ -218,7 +219,7 @@ func (g *gateway) send(method, path, token string, body any, header ...string) a
 	return answer{status: response.StatusCode, header: response.Header, body: content}
 }
 
-// open is send for answers that are read as they come: the caller closes the body.
+// open does the work of send for answers that are read while they arrive: the caller closes the body.
 func (g *gateway) open(ctx context.Context, method, path, token string, body any, header ...string) *http.Response {
 	g.t.Helper()
 	request, err := rig.NewRequest(ctx, method, g.url+path, token, body, header...)

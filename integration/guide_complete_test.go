@@ -12,7 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// opener is a go-sdk client that opens pages, and what it was told.
+// opener is a go-sdk client that opens pages, with the notifications that it got.
 type opener struct{ complete, changed chan string }
 
 func newOpener() *opener { return &opener{make(chan string, 8), make(chan string, 8)} }

@@ -144,8 +144,8 @@ func TestUnconnectedFirst(t *testing.T) {
 	}
 }
 
-// ledToConnect has alice begin a conversation with an upstream whose tools answer with no content, and connect their account. It
-// returns once the conversation goes on.
+// ledToConnect lets alice begin a conversation with an upstream whose tools answer with no content, and connect their
+// account. It returns once the conversation goes on.
 func (g *gateway) ledToConnect(u *upstream) (s server, token, session string) {
 	g.t.Helper()
 	s, token = g.createServer(u.url, bearerEntry()), g.token(alice)

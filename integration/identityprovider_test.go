@@ -26,7 +26,7 @@ const (
 	orgRival = "0190aaaa-0000-7000-8000-0000000017a1"
 )
 
-// claims are those of a token; a nil value leaves the claim out.
+// claims holds the claims of a token; a nil value leaves the claim out.
 type claims map[string]any
 
 // Callers that most tests need.
@@ -44,8 +44,8 @@ func (c claims) with(changes claims) claims {
 	return merged
 }
 
-// identityProvider is an OpenID Connect provider without a login: it publishes its metadata and keys, and signs what it
-// is told to sign.
+// identityProvider is an OpenID Connect provider without a login: it publishes its metadata and keys, and signs all
+// given claims.
 type identityProvider struct {
 	t      testing.TB
 	server *httptest.Server
@@ -97,7 +97,7 @@ func newRSAKey(t testing.TB) *rsa.PrivateKey {
 
 func (p *identityProvider) issuer() string { return p.server.URL }
 
-// keyFetches says how often the keys were fetched.
+// keyFetches returns the number of fetches of the keys.
 func (p *identityProvider) keyFetches() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,7 +123,7 @@ func (p *identityProvider) serveKeys(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]any{"keys": keys})
 }
 
-// publicJWK is a public key as in RFC 7517.
+// publicJWK returns a public key in the form of RFC 7517.
 func publicJWK(kid string, signer crypto.Signer) map[string]string {
 	switch key := signer.Public().(type) {
 	case *ecdsa.PublicKey:

@@ -184,8 +184,8 @@ func TestLegacySSE(t *testing.T) {
 	})
 }
 
-// scriptedLegacy is an upstream whose stream begins with what a test says, and stays open. Each write is a
-// read; <up> stands for the upstream's origin.
+// scriptedLegacy is an upstream whose stream begins with the given text, and stays open. Each write is a read; <up>
+// stands for the upstream's origin.
 func scriptedLegacy(t testing.TB, writes ...string) *upstream {
 	return newUpstream(t, func(w http.ResponseWriter, r *http.Request, _ []byte) {
 		if r.Method == http.MethodPost {
@@ -336,8 +336,8 @@ func TestLegacyStreamEnds(t *testing.T) {
 	receive(t, left, "the end at the upstream")
 }
 
-// A web framework around a server of 2024 refuses what it does not know with a page. Its status is what tells a client to
-// fall back to that server's transport; the page is not passed on.
+// TestLegacyPageThatRefuses checks that the page with which a web framework around a server of 2024 refuses unknown
+// requests is not passed on, but its status is: the status tells a client to fall back to that server's transport.
 func TestLegacyPageThatRefuses(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})

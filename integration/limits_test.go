@@ -57,7 +57,7 @@ func TestRateLimits(t *testing.T) {
 	g.object(boss, http.MethodPut, path, members{"enabled": false})
 	g.mcp(g.token(alice), s, "", toolCall("echo")).want(t, http.StatusOK)
 
-	// What refuses is counted, and names nobody.
+	// Refusals are counted, and the metrics name nobody.
 	if n := g.metric(`durward_limit_refusals_total{measure="requests",traffic="mcp",where="look"}`); n != "5" {
 		t.Errorf("%s refusals are counted", n)
 	}

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// llmProvider is a provider of models that speaks as OpenAI and Anthropic do. Its handler is what a test makes of it.
+// llmProvider is a provider of models that speaks as OpenAI and Anthropic do. A test sets its handler.
 type llmProvider struct {
 	*httptest.Server
 	mu   sync.Mutex
@@ -43,7 +43,7 @@ func newLLMProvider(t *testing.T, serve func(w http.ResponseWriter, r *http.Requ
 	return p
 }
 
-// calls are those that came, which are forgotten.
+// calls returns the received calls, and forgets them.
 func (p *llmProvider) calls() []llmCall {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,7 +74,7 @@ func answerJSON(w http.ResponseWriter, status int, body string) {
 	_, _ = io.WriteString(w, body)
 }
 
-// llmError is the code or type of an error in OpenAI's or Anthropic's envelope.
+// llmError returns the code or type of an error in OpenAI's or Anthropic's format.
 func llmError(t *testing.T, a answer) string {
 	t.Helper()
 	var body struct {
@@ -93,8 +93,8 @@ func llmError(t *testing.T, a answer) string {
 	return body.Error.Type
 }
 
-// TestLLMGateway has the built binary carry calls to models: with what is configured and what is stored, whole and streamed,
-// by token and by key, counted, recorded, and with nobody's secret in the wrong place.
+// TestLLMGateway lets the built binary carry calls to models: configured and stored ones, whole and streamed, by token
+// and by key. It checks that calls are counted and recorded, and that no secret is in the wrong place.
 func TestLLMGateway(t *testing.T) {
 	t.Parallel()
 	next, sent := make(chan struct{}), make(chan struct{}, 8)
@@ -188,7 +188,7 @@ func TestLLMGateway(t *testing.T) {
 		t.Errorf("%s %v %s", call.path, call.header, call.body)
 	}
 
-	// What is not there, or not theirs, or not at that address.
+	// These objects do not exist, are not the caller's, or are not at that address.
 	if code := llmError(t, g.send(http.MethodPost, llmBase+"/v1/messages", user, `{"model":"small","max_tokens":5,"messages":[]}`).want(t, http.StatusBadRequest)); code != "invalid_request_error" {
 		t.Errorf("/messages with a model of OpenAI's: %s", code)
 	}
@@ -231,7 +231,7 @@ func TestLLMGateway(t *testing.T) {
 	}
 	g.send(http.MethodGet, llmBase+"/v1/models/small", key, nil).want(t, http.StatusOK)
 
-	// What was used is what the provider said: 12 + 25 + 12, in three calls that left.
+	// The usage is the provider's: 12 + 25 + 12, in three calls that left.
 	var status []struct {
 		Policy members `json:"policy"`
 		RPM    int     `json:"rpm_used"`

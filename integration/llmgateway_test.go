@@ -92,7 +92,7 @@ func TestGatewayAdministration(t *testing.T) {
 		t.Errorf("a revoked user's key lives on: %v", got)
 	}
 
-	// What was written is recorded, without what is secret.
+	// Writes are recorded, without secrets.
 	var page struct {
 		Data []struct {
 			Event, Kind, Outcome string

@@ -10,7 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// withToken is a transport that sends a token, and keeps what it sent and got of session ids.
+// withToken is a transport that sends a token, and keeps the session ids that it sent and got.
 type withToken struct {
 	token string
 	base  http.RoundTripper
@@ -75,14 +75,14 @@ func (c *mcpClient) call(t testing.TB, tool string, arguments map[string]any) st
 	return textOf(result)
 }
 
-// within is a context that ends with the test, or after a while.
+// within returns a context that ends with the test, or after a while.
 func within(t testing.TB, limit time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// cancellable is a context that a test ends, or that ends with it.
+// cancellable returns a context that a test ends, or that ends with it.
 func cancellable(t testing.TB) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	t.Cleanup(cancel)

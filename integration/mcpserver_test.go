@@ -75,7 +75,7 @@ func (s *mcpServer) wait(ctx context.Context, request *mcp.CallToolRequest, _ no
 	}
 }
 
-// count says how many HTTP requests of a method came.
+// count returns the number of HTTP requests of a method.
 func (s *mcpServer) count(method string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +92,7 @@ func text(s string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s}}}
 }
 
-// textOf is the first text of a result.
+// textOf returns the first text of a result.
 func textOf(r *mcp.CallToolResult) string {
 	if len(r.Content) > 0 {
 		if c, ok := r.Content[0].(*mcp.TextContent); ok {

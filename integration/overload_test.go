@@ -204,7 +204,7 @@ func TestMemoryPressure(t *testing.T) {
 		t.Error("too few, or too many")
 	}
 	r.deliver("under pressure")
-	// What the last collection found alive has what the bodies grew out of in it, until the next one.
+	// Until the next collection, the memory that the last one found alive includes the buffers that the bodies outgrew.
 	r.eventually("small calls pass", func() bool { return r.callTool(r.user, r.oauth, r.session, "echo").status == http.StatusOK })
 	for _, u := range uploads {
 		u.leave()

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// members are those of a JSON object.
+// members holds the members of a JSON object.
 type members = map[string]any
 
 // plainServer makes a server of acme's without any policy and returns its id.
@@ -241,7 +241,7 @@ func TestAttackRevokedUser(t *testing.T) {
 		t.Errorf("the stream ends with %+v", e)
 	}
 	g.send(http.MethodGet, "/api/servers", his, nil).want(t, http.StatusOK)
-	// Who logs in again is let in, with nothing connected. Issuers count in seconds.
+	// A user who logs in again is let in, with nothing connected. Issuers count in seconds.
 	again := g.token(alice.with(claims{"iat": time.Now().Unix() + 2}))
 	if got := g.connection(again, s); got != "available" {
 		t.Errorf("the connection is %s", got)

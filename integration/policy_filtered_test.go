@@ -26,7 +26,8 @@ const (
 	filteredExpected = "conformance/filtered.expected"
 )
 
-// withheld is what the policy refuses of what the suites ask for: method, name, and the argument if it depends on that.
+// withheld lists the requests of the suites that the policy refuses: method, name, and the argument if the refusal
+// depends on it.
 var withheld = []string{
 	"tools/call __transient_tool_for_list_changed", // which the server adds to its own list
 	"tools/call json_schema_2020_12_tool",
@@ -89,7 +90,7 @@ func TestConformanceFiltered(t *testing.T) {
 	}
 }
 
-// traffic is a server in front of the reference server that keeps what passes.
+// traffic is a server in front of the reference server that keeps the passing messages.
 type traffic struct {
 	url string
 
@@ -166,7 +167,8 @@ func (u *traffic) judge(t *testing.T) {
 	}
 }
 
-// listed is what a client of a protocol version finds in the lists of a server, with the methods that use it.
+// listed returns the entries that a client of a protocol version finds in the lists of a server, with the methods that
+// use them.
 func listed(t *testing.T, address, token, version string) (all []string) {
 	t.Helper()
 	client := connectMCP(t, address, token, version, nil)

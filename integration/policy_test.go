@@ -17,7 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// granting is a rule that grants actions to everybody, denying one that denies them.
+// granting returns a rule that grants actions to everybody, denying one that denies them.
 func granting(actions ...string) map[string]any {
 	return map[string]any{"name": "grant " + strings.Join(actions, " "), "authorized": true, "actions": actions}
 }
@@ -38,7 +38,7 @@ func when(expr string) map[string]any {
 	return map[string]any{"condition": map[string]any{"match": map[string]any{"expr": expr}}}
 }
 
-// govern gives a server an active policy with these rules, in place of the one that it had from here.
+// govern gives a server an active policy with these rules, in place of the one that an earlier call made.
 func (g *gateway) govern(s server, rules ...map[string]any) {
 	g.t.Helper()
 	g.api(g.token(admin), http.MethodPost, "/api/policy", map[string]any{
@@ -113,8 +113,8 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// TestPolicyOfEach is M12 and O10: rules are those of the server and of the caller, also where an answer was given before
-// to somebody else.
+// TestPolicyOfEach checks M12 and O10: rules are those of the server and of the caller, also where an answer was given
+// before to another user.
 func TestPolicyOfEach(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})
@@ -151,7 +151,7 @@ func TestPolicyOfEach(t *testing.T) {
 	}
 }
 
-// unsealed is an answer with a word in the place of the cursors that the gateway has sealed.
+// unsealed returns an answer with a fixed word in the place of the cursors that the gateway has sealed.
 func unsealed(body []byte) string {
 	return sealedCursor.ReplaceAllString(string(body), `"nextCursor":"sealed"`)
 }
@@ -217,7 +217,7 @@ func TestFilteredAnswers(t *testing.T) {
 	}
 	const tools, open = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"open"}}`
 	const modern = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"open","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
-	// What answers another request is dropped, and the client's place in the stream stays.
+	// An answer to another request is dropped, and the client's place in the stream stays.
 	const noFirst, noSecond = "event: message\nid: 2\ndata: " + kept + "\n", "data: " + other + "\n"
 	keptEvents := strings.Replace(strings.Replace(events(kept), "event: message\r\nid: 2\r\n", "event: message\nid: 2\n", 1), "}\r\n\r\n", "}\n\n", 1)
 	for _, tc := range []struct {
@@ -281,8 +281,8 @@ func TestFilteredLegacySSE(t *testing.T) {
 	}
 }
 
-// TestPolicyChanges is M22 and W07: a change is in force for the next call once the API has answered, and streams whose
-// right has ended are closed, with the reason.
+// TestPolicyChanges checks M22 and W07: a change is in force for the next call once the API has answered, and streams
+// whose right has ended are closed, with the reason.
 func TestPolicyChanges(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{})

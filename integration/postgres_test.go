@@ -16,7 +16,7 @@ func (s settings) onPostgres() bool {
 	return s.postgres || s.database != "" || os.Getenv("DURWARD_TEST_STORE") == "postgres"
 }
 
-// store is the words of the store.
+// store returns the Caddyfile's words for the store.
 func (s settings) store() string {
 	if s.onPostgres() {
 		return "postgres {env.DURWARD_DATABASE_URL} {\n\t\t\tmax_conns 10\n\t\t}"
@@ -24,7 +24,7 @@ func (s settings) store() string {
 	return "sqlite durward.db"
 }
 
-// database is the address of the gateway's PostgreSQL database, "" when it has none.
+// database returns the address of the gateway's PostgreSQL database, "" when it has none.
 func (g *gateway) database() string {
 	for _, v := range g.command.Env {
 		if address, ok := strings.CutPrefix(v, "DURWARD_DATABASE_URL="); ok {
@@ -34,7 +34,7 @@ func (g *gateway) database() string {
 	return ""
 }
 
-// local is where the gateway keeps what is not in its store.
+// local returns the directory for the gateway's files outside its store.
 func (g *gateway) local() string {
 	if g.database() != "" {
 		return filepath.Join(g.directory, ".data", "caddy", "durward")
@@ -59,7 +59,7 @@ func (g *gateway) tamper(word, other string) {
 	}
 }
 
-// source is how commands are told where the gateway keeps its audit log.
+// source returns the arguments that tell commands the place of the gateway's audit log.
 func (g *gateway) source() []string {
 	if g.database() != "" {
 		return []string{"--database", "{env.DURWARD_DATABASE_URL}"}

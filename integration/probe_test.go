@@ -12,7 +12,7 @@ import (
 // probed is the environment's variable that has this program ask for health and do nothing else.
 const probed = "DURWARD_TEST_PROBE"
 
-// probes is how often health is asked for.
+// probes is the number of requests for health.
 const probes = 20
 
 // probe returns how long health took each time, each on a connection of its own as load balancers ask. A process of its own

@@ -10,7 +10,7 @@ import (
 	"github.com/durward-gateway/durward/integration/rig"
 )
 
-// Of the rig, under the names that tests say.
+// These are names of the rig, under the names that tests use.
 const (
 	startTimeout = rig.StartTimeout
 	stopTimeout  = rig.StopTimeout
@@ -35,7 +35,7 @@ func startProcess(t testing.TB, home string, env []string, program string, argum
 	return startProcessWith(t, nil, home, env, program, arguments...)
 }
 
-// startProcessWith is startProcess for a program that gets open files, from descriptor 3 on.
+// startProcessWith does the work of startProcess for a program that gets open files, from descriptor 3 on.
 func startProcessWith(t testing.TB, files []*os.File, home string, env []string, program string, arguments ...string) *process {
 	t.Helper()
 	p := rig.Start(t, files, home, env, program, arguments...)
@@ -65,7 +65,7 @@ func (p *process) poll(t testing.TB, address string, answers func() bool) {
 
 func freePort(t testing.TB) string { t.Helper(); return rig.FreePort(t) }
 
-// exitCode is the exit status of a process that has ended.
+// exitCode returns the exit status of a process that has ended.
 func exitCode(err error) int {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {

@@ -12,7 +12,7 @@ import (
 
 var shellBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
 
-// productionPage are the commands of docs/production.md below one of its headings.
+// productionPage returns the commands of docs/production.md below one of its headings.
 func productionPage(t *testing.T, heading string) (blocks []string) {
 	t.Helper()
 	page, err := os.ReadFile("../docs/production.md")
@@ -62,7 +62,7 @@ func TestProductionPage(t *testing.T) {
 		replacements = append(replacements, "-o durward -g durward ", "", "setpriv --reuid durward --regid durward --clear-groups \\\n    --inh-caps +net_bind_service --ambient-caps +net_bind_service \\\n    ", "")
 	}
 	here := strings.NewReplacer(replacements...)
-	// What stands in the editor's place names paths of its own.
+	// The script that replaces the editor names paths of its own.
 	script := func(blocks ...string) string {
 		text := here.Replace(strings.ReplaceAll(strings.Join(blocks, "\n"), "editor /etc/durward/Caddyfile", "EDITOR"))
 		return strings.ReplaceAll(text, "EDITOR", strings.ReplaceAll(edit, " /etc/durward/Caddyfile", " "+root+"/etc/durward/Caddyfile"))

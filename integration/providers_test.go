@@ -36,7 +36,7 @@ func (g *gateway) supply(s server, id, secret string) {
 	g.api(g.token(admin), http.MethodPut, "/api/servers/"+s.ID, map[string]any{"client_id": id, "client_secret": secret})
 }
 
-// serverStatus is the lifecycle of a server.
+// serverStatus returns the status of a server.
 func (g *gateway) serverStatus(s server) string {
 	g.t.Helper()
 	var now server
@@ -51,7 +51,7 @@ func (p *thirdParty) become(change func(*traits)) {
 	change(&p.traits)
 }
 
-// granted are the access and refresh tokens that are good.
+// granted returns the access and refresh tokens that are valid.
 func (p *thirdParty) granted() (access, refresh []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,7 +73,7 @@ func (p *thirdParty) forget(tokens []string) {
 	}
 }
 
-// asked are the token requests with a grant type.
+// asked returns the token requests with a grant type.
 func (p *thirdParty) asked(grant string) (forms []url.Values) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,6 +1,7 @@
 package integration
 
-// What the servers of OpenAI and Anthropic say, shortened where they repeat themselves. Events of streams are one to a line.
+// These are answers of the servers of OpenAI and Anthropic, shortened where they repeat themselves. Events of streams
+// are one to a line.
 
 const recordedCompletion = `{
   "id": "chatcmpl-B9MBs8CjcvOU2jLn4n570S5qMJKcT", "object": "chat.completion", "created": 1741569952, "model": "gpt-4o-2024-08-06",

@@ -107,9 +107,10 @@ func TestRekeyUnderLoad(t *testing.T) {
 	}
 }
 
-// sealedLoad are calls for which a gateway opens what is sealed in its store: of ten, six use what a user has connected,
-// three a model provider's secret by a key of the user's, and one connects a user anew. That ends everything that is cached
-// of the organization, and those that are between two such calls are of different users: every one reads the store.
+// sealedLoad makes calls for which a gateway opens sealed secrets in its store: of ten, six use a user's connection,
+// three a model provider's secret by a key of the user's, and one connects a user anew. A new connection ends all
+// cached facts of the organization, and the calls between two of them are of different users: every one reads the
+// store.
 type sealedLoad struct {
 	t                *testing.T
 	g                *gateway
@@ -120,7 +121,7 @@ type sealedLoad struct {
 	begun            time.Time
 
 	mu     sync.Mutex
-	came   map[int64]string // what a call brought to its upstream, by its number
+	came   map[int64]string // the secret with which a call reached its upstream, by the call's number
 	failed []string
 	slow   time.Duration
 }
@@ -179,7 +180,7 @@ func newSealedLoad(t *testing.T, g *gateway, users int) *sealedLoad {
 	return l
 }
 
-// call makes one call, and holds what reached the upstream against what the caller has.
+// call makes one call, and compares the secret that reached the upstream with the caller's.
 func (l *sealedLoad) call(n int64) {
 	begun := time.Now()
 	want, err := l.make(n)
@@ -197,13 +198,13 @@ func (l *sealedLoad) call(n int64) {
 	l.answered.Add(1)
 }
 
-// make makes a call and says with which secret it has to reach its upstream.
+// make makes a call and returns the secret with which it has to reach its upstream.
 func (l *sealedLoad) make(n int64) (want string, err error) {
 	user := &l.readers[n%int64(len(l.readers))]
 	switch n % 10 {
 	case 0:
 		user = &l.writers[n/10%int64(len(l.writers))]
-		user.mu.Lock() // what another call has it connect must not come between
+		user.mu.Lock() // a new connection by another call must not come between
 		defer user.mu.Unlock()
 		want = fmt.Sprintf("credential-of-%s-%d", user.name, n)
 		body, _ := json.Marshal(map[string]any{"bearer_token": want})

@@ -147,7 +147,7 @@ func (g *gateway) load(caddyfile string) {
 	}
 }
 
-// counters are the gateway's own series that only ever grow.
+// counters returns the gateway's own series that only ever grow.
 func (g *gateway) counters() map[string]float64 {
 	g.t.Helper()
 	all := map[string]float64{}
@@ -254,7 +254,7 @@ func (u *numbered) publish() {
 	}
 }
 
-// ran says how often a call ran.
+// ran returns the number of runs of a call.
 func (u *numbered) ran(serial int64) int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -407,7 +407,7 @@ func (c *callers) call(serial int64) {
 	c.failed = append(c.failed, failure{serial, reused, serial%2 == 1, err})
 }
 
-// losses are calls that failed with their connection.
+// losses holds calls that failed with their connection.
 type losses struct {
 	queued int // new connections that were reset: they waited for a socket that was closed
 	read   int // new connections that ended: net/http drops a request that it reads after its shutdown began

@@ -138,7 +138,7 @@ func TestReloadsLeaveNothing(t *testing.T) {
 	}
 }
 
-// descriptors is how many files and sockets the gateway has open; 0 where the system does not say.
+// descriptors returns the number of files and sockets that the gateway has open; 0 where the system does not tell.
 func (g *gateway) descriptors() int {
 	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", g.command.Process.Pid))
 	if err != nil {
@@ -147,7 +147,7 @@ func (g *gateway) descriptors() int {
 	return len(open)
 }
 
-// goroutines is how many goroutines of ours or of our stores run in the gateway.
+// goroutines returns the number of goroutines of the gateway or its stores.
 func (g *gateway) goroutines() int {
 	g.t.Helper()
 	total := 0

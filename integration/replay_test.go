@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// replayOutput is what `durward replay --json` writes.
+// replayOutput is the output of `durward replay --json`.
 type replayOutput struct {
 	differences []members
 	summary     struct {

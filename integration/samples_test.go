@@ -15,7 +15,7 @@ import (
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 )
 
-// commands is where a test runs commands: a directory with Caddyfiles, and no gateway.
+// commands is a directory in which a test runs commands: it has Caddyfiles, and no gateway.
 type commands struct {
 	t         *testing.T
 	directory string
@@ -76,7 +76,7 @@ func TestSamples(t *testing.T) {
 			if output, code := b.command("validate", "--config", "Caddyfile", "--adapter", "caddyfile"); code != 0 || !strings.Contains(output, "Valid configuration") {
 				t.Errorf("validate: status %d: %s", code, output)
 			}
-			// What the Caddyfile says JSON can say as well.
+			// JSON can say the same as the Caddyfile.
 			b.write("caddy.json", adapted[strings.Index(adapted, "{\"admin\""):])
 			running := startProcess(t, b.directory, b.env, durward(t), "run", "--config", "caddy.json")
 			running.waitFor(t, address+"/readyz")

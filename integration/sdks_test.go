@@ -152,7 +152,7 @@ func replay(w http.ResponseWriter, r *http.Request, body string) {
 	}
 }
 
-// sendEvents sends each line as an event, with its type as its name where that is how it is done.
+// sendEvents sends each line as an event, with its type as its name when named is set.
 func sendEvents(w http.ResponseWriter, named bool, lines string) {
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	for line := range strings.Lines(strings.TrimSpace(lines)) {

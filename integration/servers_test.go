@@ -17,7 +17,7 @@ type server struct {
 
 var serverNames atomic.Int64
 
-// createServer is bareServer with a policy that lets everybody do everything.
+// createServer does the work of bareServer, and adds a policy that lets everybody do everything.
 func (g *gateway) createServer(upstream string, changes map[string]any) server {
 	g.t.Helper()
 	s := g.bareServer(upstream, changes)

@@ -186,7 +186,7 @@ func TestSession(t *testing.T) {
 	session := "durward-" + d.port()
 
 	alice := newPerson(t)
-	// Whoever asks for a page first logs in, and comes back to it.
+	// A user who asks for a page first logs in, and comes back to it.
 	page := alice.visit(d.url + "/approvals?from=mail")
 	if !strings.Contains(string(page.body), "dev-console") {
 		t.Fatalf("no login page of the console: %s", page.body)
@@ -313,7 +313,7 @@ func TestSession(t *testing.T) {
 	})
 }
 
-// checkPageBut is checkPage for pages that set a cookie.
+// checkPageBut does the work of checkPage for pages that set a cookie.
 func checkPageBut(t *testing.T, a answer, header string) {
 	t.Helper()
 	h := maps.Clone(a.header)
@@ -378,7 +378,7 @@ func TestSessionOfOthers(t *testing.T) {
 		if victim.cookie(session) != nil {
 			t.Error("the victim is logged in")
 		}
-		// Whose it is, it logs in, once.
+		// The attempt logs in its own browser, once.
 		copied := ""
 		for _, c := range eve.client.Jar.Cookies(at.ResolveReference(&url.URL{Path: "/"})) {
 			if c.Name == login {
@@ -438,7 +438,7 @@ func TestSessionOfOthers(t *testing.T) {
 		if a := p.visit(d.url + "/approvals"); !strings.Contains(string(a.body), "dev-console") {
 			t.Errorf("R06 a revoked user's session is good: %d %s", a.status, a.body)
 		}
-		p.login(d.url, "bob@example.test").want(t, http.StatusOK) // who is not revoked at the identity provider may come anew
+		p.login(d.url, "bob@example.test").want(t, http.StatusOK) // a user who is not revoked at the identity provider may come again
 	})
 }
 

@@ -32,14 +32,14 @@ type trace struct {
 	text      []byte
 }
 
-// sentAnswer is what the gateway answered to a request, and the kinds of secrets that the answer is meant to hold.
+// sentAnswer is what the gateway answered to a request, and the kinds of secrets that the answer may hold.
 type sentAnswer struct {
 	request string
 	whole   []byte
 	meant   []string
 }
 
-// lastMeans says that the last answer is meant to hold secrets of a kind.
+// lastMeans notes that the last answer may hold secrets of a kind.
 func (s *sweep) lastMeans(kind string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,8 +81,8 @@ func (s *sweep) add(kind, secret string) {
 	}
 }
 
-// writings are the ways to write a secret. Its beginning and its end are looked for: values that were cut count, and what
-// they are made of is written alike in addresses and in JSON.
+// writings returns the ways to write a secret. Its beginning and its end are searched for: cut values count too, and
+// their characters are written alike in addresses and in JSON.
 func writings(secret string) map[string][]byte {
 	all := map[string][]byte{}
 	part := min(20, len(secret)/2)
@@ -98,7 +98,7 @@ func writings(secret string) map[string][]byte {
 	return all
 }
 
-// base64At is what a secret looks like inside of the base64 of a longer text, in which it begins offset bytes after a
+// base64At returns the form of a secret inside the base64 of a longer text, in which it begins offset bytes after a
 // multiple of three. Characters that depend on its neighbours are left out.
 func base64At(encoding *base64.Encoding, secret string, offset int) []byte {
 	encoded := encoding.EncodeToString([]byte(strings.Repeat("\x00", offset) + secret))

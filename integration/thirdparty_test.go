@@ -13,8 +13,9 @@ import (
 	"testing"
 )
 
-// thirdParty is what users connect to: an OAuth provider that registers clients, and an MCP server with an event stream
-// that demands its tokens at /mcp and /events, and takes anybody at /open. Nobody is asked for consent.
+// thirdParty is the service to which users connect: an OAuth provider that registers clients, and an MCP server with an
+// event stream. The server demands the provider's tokens at /mcp and /events, and accepts all requests at /open. Nobody
+// is asked for consent.
 type thirdParty struct {
 	t      testing.TB
 	server *httptest.Server
@@ -27,7 +28,7 @@ type thirdParty struct {
 	refresh       map[string]bool
 	registrations int
 	documents     int           // fetches of metadata
-	requests      []url.Values  // what came to the token endpoint
+	requests      []url.Values  // requests to the token endpoint
 	seen          []http.Header // of requests at /open
 	seenQuery     []url.Values
 	streams       map[string]map[chan string]bool
@@ -180,7 +181,7 @@ func (p *thirdParty) serveToken(w http.ResponseWriter, r *http.Request) {
 	p.traits.write(w, p.newTokens())
 }
 
-// newTokens is called with the lock held.
+// newTokens makes new tokens. It is called with the lock held.
 func (p *thirdParty) newTokens() map[string]any {
 	access, refresh := p.draw("access token"), p.draw("refresh token")
 	p.access[access], p.refresh[refresh] = true, true
@@ -200,7 +201,7 @@ func (p *thirdParty) setTokenAnswer(answer func(w http.ResponseWriter, form url.
 	p.tokenAnswer = answer
 }
 
-// counts says how often clients were registered and metadata was fetched.
+// counts returns the numbers of registrations of clients and of fetches of metadata.
 func (p *thirdParty) counts() (registrations, documents int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -240,7 +241,7 @@ func (p *thirdParty) noted(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// lastSeen is with what the last request came to /open.
+// lastSeen returns the headers and the query of the last request to /open.
 func (p *thirdParty) lastSeen() (http.Header, url.Values) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -250,7 +251,7 @@ func (p *thirdParty) lastSeen() (http.Header, url.Values) {
 	return p.seen[len(p.seen)-1], p.seenQuery[len(p.seenQuery)-1]
 }
 
-// reached is how many requests have come to a third party's /open.
+// reached returns the number of requests that have come to a third party's /open.
 func reached(p *thirdParty) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

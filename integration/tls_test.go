@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// HTTP/2 over TLS is what clients on the internet speak: calls, event streams and refusals of unread bodies over one
-// connection (H10's smoke test).
+// TestHTTP2 checks HTTP/2 over TLS, which clients on the internet speak: calls, event streams and refusals of unread
+// bodies over one connection (H10's smoke test).
 func TestHTTP2(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, settings{global: "skip_install_trust\n\tauto_https disable_redirects"})

@@ -14,7 +14,7 @@ import (
 	"github.com/durward-gateway/durward/integration/rig"
 )
 
-// shifty is an upstream whose tools a test changes under the gateway's feet. It answers in the way that the client's
+// shifty is an upstream whose tools a test changes while the gateway runs. It answers in the way that the client's
 // Accept asks for, and plays the list on the GET stream too.
 type shifty struct {
 	*httptest.Server
@@ -77,7 +77,7 @@ func (s *shifty) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ways are how a list reaches a client.
+// ways holds the ways in which a list reaches a client.
 var ways = map[string]func(g *gateway, s server, token string) answer{
 	"JSON": func(g *gateway, s server, token string) answer {
 		return g.send(http.MethodPost, s.path, token, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "Accept", "application/json")
@@ -130,7 +130,7 @@ func (g *gateway) pin(t *testing.T, s server, name string) members {
 	return nil
 }
 
-// changes are the records of changed tools in the audit log.
+// changes returns the records of changed tools in the audit log.
 func (g *gateway) changes(t *testing.T, s server) []members {
 	t.Helper()
 	var found []members

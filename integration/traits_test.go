@@ -7,13 +7,13 @@ import (
 	"net/url"
 )
 
-// traits are how a third party's provider differs from what the standards prescribe, as providers do. The zero value
-// differs in nothing.
+// traits describes how a third party's provider differs from the standards, as real providers do. The zero value does
+// not differ.
 type traits struct {
 	style      string            // of good answers: "form", "slack", "bare" (no type, no label), "" is JSON
 	resource   string            // where the parameter resource is refused: "refresh", "token" (both grants), "authorize" (everywhere)
 	secret     string            // where the client's secret is taken: "body", "header"; "" is both
-	needs      map[string]string // what an authorization request must have
+	needs      map[string]string // the parameters that an authorization request must have
 	knows      bool              // only clients that are registered and not forgotten are known
 	refuseOnly string            // a refresh token for which the client is refused
 	short      bool              // access tokens live for a second
@@ -32,7 +32,7 @@ func (t traits) authorize(query url.Values) url.Values {
 	return nil
 }
 
-// refuses is the code with which a token request is refused; "" is none.
+// refuses returns the code with which a token request is refused; "" is none.
 func (t traits) refuses(form url.Values, inHeader bool, clients map[string]bool) string {
 	refreshing := form.Get("grant_type") == "refresh_token"
 	switch {

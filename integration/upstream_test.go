@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// upstream is an MCP server that does what a test says, and keeps every byte that it receives.
+// upstream is an MCP server whose behaviour a test sets, and keeps every byte that it receives.
 type upstream struct {
 	server *httptest.Server
 	url    string // of the MCP endpoint
@@ -55,7 +55,7 @@ func (u *upstream) all() []recorded {
 	return append([]recorded(nil), u.requests...)
 }
 
-// last is the newest request.
+// last returns the newest request.
 func (u *upstream) last(t testing.TB) recorded {
 	t.Helper()
 	requests := u.all()
@@ -65,7 +65,7 @@ func (u *upstream) last(t testing.TB) recorded {
 	return requests[len(requests)-1]
 }
 
-// bytes is everything that came over the wire until now.
+// bytes returns all bytes that came over the wire until now.
 func (u *upstream) bytes() string {
 	u.mu.Lock()
 	defer u.mu.Unlock()

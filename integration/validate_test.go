@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// filesIn are the files below a directory, each with a digest of what is in it.
+// filesIn returns the files below a directory, each with a digest of its contents.
 func filesIn(t *testing.T, directory string) map[string]string {
 	t.Helper()
 	found := make(map[string]string)
@@ -72,7 +72,7 @@ func TestValidateChangesNothing(t *testing.T) {
 			gateway := startProcess(t, home, env, durward(t), "run", "--config", config)
 			gateway.waitFor(t, "http://127.0.0.1:"+port+"/readyz")
 			gateway.stop(t)
-			// What a gateway could not store before it ended waits for the next one.
+			// Data that a gateway could not store before it ended waits for the next one.
 			data := filepath.Join(state, "data-"+port)
 			digest := sha256.Sum256([]byte(`["sqlite ` + filepath.Join(data, "durward.db") + `"]`))
 			spool := filepath.Join(data, "usage", hex.EncodeToString(digest[:])[:16])

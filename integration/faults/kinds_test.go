@@ -27,12 +27,12 @@ type kind struct {
 
 var kinds = []*kind{servers, policies, connections, keys, approvals}
 
-// version is the next state of a thing that has versions: its name and number.
+// version returns the next state of a thing that has versions: its name and number.
 func version(th *thing) string { return fmt.Sprintf("%s-v%d", th.label, th.turn+1) }
 
 func wrote(a answer) bool { return a.err == nil && a.status/100 == 2 }
 
-// wroteAnd is wrote for what is answered with an id, at that path of members.
+// wroteAnd does the work of wrote for writes that are answered with an id, at that path of members.
 func wroteAnd(a answer, th *thing, path ...string) bool {
 	if !wrote(a) {
 		return false
@@ -203,7 +203,7 @@ var connections = &kind{
 
 var credentialText = regexp.MustCompile(`"credential ([^"]*)"`)
 
-// credential is the one that a call was made with; "": none.
+// credential returns the credential with which a call was made; "": none.
 func credential(a answer) string {
 	if rig.LeadsToConnect(a.status, a.body) {
 		return ""
@@ -301,7 +301,7 @@ var approvalPage = regexp.MustCompile(`/approvals/([0-9a-f-]{36})`)
 
 func (th *thing) arguments() string { return fmt.Sprintf(`{"label":%q}`, th.label) }
 
-// asks makes the call that needs its user's word.
+// asks makes the call that needs its user's approval.
 func (w *writer) asks(th *thing) answer {
 	body := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo","arguments":` + th.arguments() + `,"_meta":{` +
 		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`

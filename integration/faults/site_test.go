@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(rig.Run(pgtest.Main{M: m}))
 }
 
-// Of the rig, under the names that tests say.
+// These are functions of the rig, under the names that tests use.
 var number, eventually, within = rig.Number, rig.Eventually, rig.Within
 
 const callTimeout = rig.CallTimeout
@@ -38,7 +38,7 @@ const organization = "0190aaaa-0000-7000-8000-00000000fa17"
 // admin writes what no journal is kept of.
 var admin = members{"sub": "0190bbbb-0000-7000-8000-000000000001", "email": "admin@acme.test", "roles": []string{"admin"}}
 
-// members are those of a JSON object.
+// members holds the members of a JSON object.
 type members = map[string]any
 
 // site is one gateway, or several on one database, at one public address.
@@ -50,7 +50,7 @@ type site struct {
 	nodes    []*node
 }
 
-// plan says what a site is made of.
+// plan describes the parts of a site.
 type plan struct {
 	nodes    int
 	database string     // URL of a PostgreSQL; "": the embedded store
@@ -181,7 +181,7 @@ func newClient(t testing.TB) *http.Client {
 	}
 }
 
-// answer is what came back for a request; status 0: nothing did, or not all of it.
+// answer is the answer to a request; status 0: there was none, or not all of it.
 type answer struct {
 	status int
 	header http.Header
@@ -193,7 +193,7 @@ func (a answer) String() string {
 	return fmt.Sprintf("%d %v %s", a.status, a.err, rig.Tail(string(a.body), 1_000))
 }
 
-// passed says whether a tool was called: the upstream answered.
+// passed reports whether a tool was called: the upstream answered.
 func (a answer) passed() bool {
 	return a.status == http.StatusOK && bytes.Contains(a.body, []byte(`"content"`)) && !bytes.Contains(a.body, []byte(`"isError":true`))
 }
@@ -218,13 +218,13 @@ func (n *node) send(client *http.Client, method, path, token string, body any, h
 	return answer{status: response.StatusCode, header: response.Header, body: content}
 }
 
-// read is send for what has to succeed; the answer is read into target.
+// read does the work of send for requests that have to succeed; the answer is read into target.
 func (n *node) read(client *http.Client, token, path string, target any) {
 	n.site.t.Helper()
 	n.must(client, http.MethodGet, path, token, nil, target)
 }
 
-// must is send for what has to succeed; the answer is read into target, unless that is nil.
+// must does the work of send for requests that have to succeed; the answer is read into target, unless that is nil.
 func (n *node) must(client *http.Client, method, path, token string, body, target any) {
 	n.site.t.Helper()
 	a := n.send(client, method, path, token, body)
@@ -271,7 +271,7 @@ func (n *node) call(client *http.Client, token string, s server, tool string) an
 
 var goroutinesText = regexp.MustCompile(`(?m)^go_goroutines (\d+)`)
 
-// goroutines is how many a node has, by its metrics.
+// goroutines returns the number of a node's goroutines, by its metrics.
 func (n *node) goroutines(t testing.TB) int {
 	t.Helper()
 	socket := filepath.Join(n.directory, "admin.sock")

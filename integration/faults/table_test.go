@@ -46,7 +46,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// holds says whether a text is in a folder's tests.
+// holds reports whether a text is in a folder's tests.
 func holds(t *testing.T, folder, text string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("../..", folder, "*_test.go"))

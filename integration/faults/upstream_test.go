@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// upstream is an MCP server that answers every call with the credential that came with it, and counts what runs.
+// upstream is an MCP server that answers every call with the credential that came with it, and counts the calls that
+// run.
 type upstream struct {
 	server *httptest.Server
 
@@ -38,7 +39,7 @@ func (u *upstream) serve(w http.ResponseWriter, r *http.Request) {
 			Arguments json.RawMessage
 		}
 	}
-	_ = json.Unmarshal(body, &called) // what is no call counts as one without a name
+	_ = json.Unmarshal(body, &called) // a body that is no call counts as one without a name
 	u.mu.Lock()
 	u.runs[called.Params.Name+strings.TrimSuffix(string(called.Params.Arguments), "{}")]++
 	u.all++
@@ -49,14 +50,14 @@ func (u *upstream) serve(w http.ResponseWriter, r *http.Request) {
 	}})
 }
 
-// ran is how often something ran.
+// ran returns the number of runs of a call.
 func (u *upstream) ran(what string) int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.runs[what]
 }
 
-// total is how many calls ran.
+// total returns the number of calls that ran.
 func (u *upstream) total() int64 {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -19,7 +19,7 @@ const perClient = 100
 // afterFailure is the pause of a writer whose write was not acknowledged: a node that is gone refuses thousands a second.
 const afterFailure = 20 * time.Millisecond
 
-// load is writers and what they share.
+// load holds writers and the data that they share.
 type load struct {
 	site    *site
 	writers []*writer
@@ -49,7 +49,7 @@ type writer struct {
 	wary atomic.Bool
 }
 
-// newLoad makes what the writers write on.
+// newLoad makes the objects that the writers write on.
 func newLoad(s *site, writers int) *load {
 	s.t.Helper()
 	l := &load{site: s}
@@ -78,7 +78,7 @@ func newLoad(s *site, writers int) *load {
 	return l
 }
 
-// run has a writer write until stop is closed, or until that many writes were not acknowledged.
+// run lets a writer write until stop is closed, or until that many writes were not acknowledged.
 func (w *writer) run(stop <-chan struct{}, failures int) {
 	for failures > 0 {
 		select {
@@ -93,7 +93,7 @@ func (w *writer) run(stop <-chan struct{}, failures int) {
 	}
 }
 
-// begin has all writers write; the function waits for their end.
+// begin lets all writers write; the returned function waits for their end.
 func (l *load) begin(stop <-chan struct{}, failures int) (wait func()) {
 	var all sync.WaitGroup
 	for _, w := range l.writers {
@@ -109,7 +109,7 @@ func (l *load) await(t testing.TB, n int64) {
 	eventually(t, fmt.Sprintf("%d writes to be acknowledged", n), func() bool { return l.acks.Load() >= from+n || t.Failed() })
 }
 
-// step makes one write, and says whether it was acknowledged.
+// step makes one write, and reports whether it was acknowledged.
 func (w *writer) step() bool {
 	th := w.choose()
 	want := th.kind.next(th)
@@ -237,7 +237,7 @@ func (l *load) compareLists() {
 	}
 }
 
-// names are those that a list of all things of a kind shows.
+// names returns the names in a list of all things of a kind.
 func (l *load) names(k *kind) (names []string) {
 	l.site.t.Helper()
 	w, n := l.writers[0], l.site.nodes[0]
@@ -258,14 +258,14 @@ func (l *load) names(k *kind) (names []string) {
 	}
 }
 
-// recorded is how many writes the audit log has.
+// recorded returns the number of writes in the audit log.
 func (l *load) recorded() int64 {
 	l.site.t.Helper()
 	const written = "kind=admin&kind=credential&kind=approval"
 	return l.events(written) - l.events(written+"&outcome=refused")
 }
 
-// events is how many events of the audit log a filter finds.
+// events returns the number of events of the audit log that a filter finds.
 func (l *load) events(filter string) int64 {
 	l.site.t.Helper()
 	var page struct{ Pagination struct{ Total int64 } }

@@ -20,7 +20,7 @@ import (
 // object is a mapping of YAML.
 type object = map[string]any
 
-// at is what stands at a path of names in an object; nil when there is nothing.
+// at returns the value at a path of names in an object; nil when there is none.
 func at(value any, path ...string) any {
 	for _, name := range path {
 		members, _ := value.(object)
@@ -29,7 +29,7 @@ func at(value any, path ...string) any {
 	return value
 }
 
-// objects are the members of a list at a path that are mappings.
+// objects returns the members of a list at a path that are mappings.
 func objects(value any, path ...string) (found []object) {
 	list, _ := at(value, path...).([]any)
 	for _, member := range list {
@@ -106,7 +106,7 @@ func TestChartProblemsAreFound(t *testing.T) {
 	}
 }
 
-// literalSecret is what must not be written out: addresses with a password, and keys.
+// literalSecret matches text that must not be written out: addresses with a password, and keys.
 var literalSecret = regexp.MustCompile(`://[^\s/{}]*:[^\s/{}]*@|\b[A-Za-z0-9+/]{43}=|\b[0-9a-f]{48,}\b|BEGIN [A-Z ]*PRIVATE KEY`)
 
 // chartProblems lists what is wrong with rendered manifests.
@@ -345,7 +345,7 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// namesOf are the words of a list, or the names of a mapping.
+// namesOf returns the words of a list, or the names of a mapping.
 func namesOf(value any) (names []string) {
 	switch value := value.(type) {
 	case []any:

@@ -13,7 +13,7 @@ import (
 
 const module = "github.com/durward-gateway/durward"
 
-// listed is what `go list` says of a package.
+// listed is the description of a package by `go list`.
 type listed struct {
 	ImportPath                         string
 	Imports, TestImports, XTestImports []string
@@ -156,7 +156,7 @@ func list(t *testing.T) []listed {
 
 func ours(path string) bool { return path == module || strings.HasPrefix(path, module+"/") }
 
-// relative is the path inside the module, "" for its root.
+// relative returns the path inside the module, "" for its root.
 func relative(path string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(path, module), "/")
 }
@@ -168,7 +168,7 @@ func standard(path string) bool {
 	return !strings.Contains(first, ".") || first == "vendor"
 }
 
-// handler is the folder below modules that pkg belongs to.
+// handler returns the folder below modules that pkg belongs to.
 func handler(pkg string) string {
 	parts := strings.SplitN(pkg, "/", 3)
 	return strings.Join(parts[:min(2, len(parts))], "/")

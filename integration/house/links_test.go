@@ -65,7 +65,7 @@ func checkLink(t *testing.T, page, link string) {
 	}
 }
 
-// anchors are the names that GitHub gives the headings of a page.
+// anchors returns the names that GitHub gives the headings of a page.
 func anchors(text string) map[string]bool {
 	names := make(map[string]bool)
 	for _, heading := range headingLine.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {

@@ -77,7 +77,7 @@ func routesOf(t *testing.T, path string, shared map[string]string) map[string]st
 	return out
 }
 
-// constants are the texts that a file declares, with those of others that it may name.
+// constants returns the texts that a file declares, with those of others that it may name.
 func constants(t *testing.T, path string, others map[string]string) map[string]string {
 	t.Helper()
 	known := make(map[string]string)
@@ -95,7 +95,7 @@ func constants(t *testing.T, path string, others map[string]string) map[string]s
 	return known
 }
 
-// value is the text of an expression of literals and constants, "" of anything else.
+// value returns the text of an expression of literals and constants, "" for any other one.
 func value(e ast.Expr, known map[string]string) string {
 	if sum, ok := e.(*ast.BinaryExpr); ok && sum.Op == token.ADD {
 		left, right := value(sum.X, known), value(sum.Y, known)

@@ -131,7 +131,7 @@ func of(s *ast.SelectorExpr, pkg string) bool {
 	return ok && x.Name == pkg
 }
 
-// word is the last name of an expression, "" when it has none.
+// word returns the last name of an expression, "" when it has none.
 func word(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -142,7 +142,7 @@ func word(e ast.Expr) string {
 	return ""
 }
 
-// text is the value of a string literal, "" of anything else.
+// text returns the value of a string literal, "" for any other expression.
 func text(e ast.Expr) string {
 	literal, ok := e.(*ast.BasicLit)
 	if !ok || literal.Kind != token.STRING {

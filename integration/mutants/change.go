@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// outcome says what the tests made of a change.
+// outcome is the result of the tests for a change.
 type outcome string
 
 const (

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// room is how much longer than without the change its tests may run, and shortest how long at the least.
+	// room is the factor by which tests may run longer than without the change, and shortest is their least limit.
 	room     = 10
 	shortest = 20 * time.Second
 	// quick are tests that take less of the processor's time.

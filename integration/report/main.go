@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// quiet is how long nothing is shown before what still runs is.
+// quiet is the time without output after which the running tests are shown.
 const quiet = 30 * time.Second
 
 func main() {

@@ -192,7 +192,8 @@ func (b *Browser) Until(text string) Page {
 	return b.command(map[string]string{"do": "until", "text": text})
 }
 
-// Inject puts scripts into the page in every way that markup has, one of them from source, and fails the test when one runs.
+// Inject puts scripts into the page in every way that markup allows, one of them from source, and fails the test when
+// one runs.
 func (b *Browser) Inject(source string) Page {
 	b.T.Helper()
 	return b.command(map[string]string{"do": "inject", "source": source})

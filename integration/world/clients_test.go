@@ -11,7 +11,7 @@ import (
 	"github.com/durward-gateway/durward/integration/rig"
 )
 
-// mcpClient is a client of others.
+// mcpClient is a client of another project.
 type mcpClient struct {
 	name   string // of client.mjs
 	pkg    string
@@ -88,8 +88,8 @@ type used struct {
 	Decided                                              int
 }
 
-// use has a client use the server; the gateway is started again in between. Last the client cancels a call when that has reached
-// the server, which is told.
+// use lets a client use the server; the gateway is started again in between. At last the client cancels a call that has
+// reached the server, and the server is told.
 func (c mcpClient) use(t *testing.T, g *gateway, address string, upstream *overheard) used {
 	t.Helper()
 	console := maps.Clone(alice)

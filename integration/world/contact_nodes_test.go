@@ -33,7 +33,8 @@ func TestFirstContactOnNodes(t *testing.T) {
 	}
 }
 
-// startNodes is startProvided with two nodes behind one address. The access log is that of the one with the conversations.
+// startNodes is startProvided with two nodes behind one address. The access log is that of the node with the
+// conversations.
 func startNodes(t *testing.T) *provided {
 	t.Helper()
 	database, key, ports := "DATABASE="+pgtest.NewServer(t).URL(), masterKey(), [2]string{rig.FreePort(t), rig.FreePort(t)}

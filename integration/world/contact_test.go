@@ -29,7 +29,8 @@ func TestFirstContact(t *testing.T) {
 	}
 }
 
-// meets has the client meet a server, which gets that name, and its user connect an account. plan is completed.
+// meets lets the client connect to a server, which gets that name, and lets its user connect an account. plan is
+// completed.
 func (c newcomer) meets(t *testing.T, at *provided, slug string, plan map[string]any) {
 	t.Helper()
 	plan["url"], plan["modules"], plan["tool"], plan["arguments"] = at.gate+"/mcp/"+slug, filepath.Dir(module(t, "x")), "greet", object{"name": "Alice"}

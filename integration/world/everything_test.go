@@ -9,7 +9,7 @@ import (
 
 const everything = "@modelcontextprotocol/server-everything"
 
-// everythings are MCP's reference server, over both of its transports.
+// everythings returns MCP's reference server, over both of its transports.
 func everythings() []mcpServer {
 	resumption := probe{Name: "resumption", Resume: true, Params: object{"name": "trigger-long-running-operation", "arguments": object{"duration": 1, "steps": 4}}}
 	return []mcpServer{

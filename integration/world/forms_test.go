@@ -28,10 +28,10 @@ func attributes(tag []byte) map[string]string {
 	return found
 }
 
-// forms are the pages on which an identity provider logs users in.
+// forms holds the login pages of an identity provider.
 type forms struct {
-	gate string                              // whose own pages are none of them
-	fill func(user string) map[string]string // what a user writes, by the names of fields
+	gate string                              // the gate, whose own pages are none of them
+	fill func(user string) map[string]string // the user's input, by the names of fields
 }
 
 // pass opens an address and sends the form of each page, until there is none or the browser is at the gateway. It returns that page.

@@ -138,7 +138,7 @@ func (g *gateway) serve(upstream string, changes map[string]any) string {
 	return address
 }
 
-// bare is serve without a policy: nobody may do anything. It returns the server's id, too.
+// bare does the work of serve without a policy: nobody may do anything. It returns the server's id, too.
 func (g *gateway) bare(upstream string, changes map[string]any) (id, address string) {
 	g.t.Helper()
 	name := fmt.Sprint("Upstream ", g.names.Add(1))
@@ -171,7 +171,7 @@ func (g *gateway) policy(serverID string, rules ...any) {
 	}, nil)
 }
 
-// connect has a user connect an account at a server's third party, whose pages ask nothing.
+// connect lets a user connect an account at a server's third party, whose pages ask nothing.
 func (g *gateway) connect(address string, user claims) {
 	g.t.Helper()
 	slug := address[strings.LastIndex(address, "/")+1:]

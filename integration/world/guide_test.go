@@ -104,14 +104,14 @@ func (g *guide) gateway(address string) *rig.Process {
 	return g.gatewayWith(address, masterKey())
 }
 
-// masterKey makes a key, as the variable that guides name.
+// masterKey makes a key, in the form of the variable that guides name.
 func masterKey() string {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key)
 	return "DURWARD_KEY=" + base64.StdEncoding.EncodeToString(key)
 }
 
-// gatewayWith is gateway with what the nodes of one gateway share: a key, and a database.
+// gatewayWith does the work of gateway, with the values that the nodes of one gateway share: a key, and a database.
 func (g *guide) gatewayWith(address string, env ...string) *rig.Process {
 	g.t.Helper()
 	durward := g.start(append(env, loginSecret), rig.Durward(g.t), "run", "--config", "Caddyfile", "--adapter", "caddyfile")
@@ -154,7 +154,7 @@ func (g *guide) firstCall(env []string, gate string, durward *rig.Process, root,
 	}
 }
 
-// debianVersion is that of an installed package of Debian.
+// debianVersion returns the version of an installed package of Debian.
 func debianVersion(t testing.TB, name string) string {
 	t.Helper()
 	installed, err := exec.CommandContext(t.Context(), "dpkg-query", "--show", "--showformat=${Version}", name).Output()
@@ -164,10 +164,10 @@ func debianVersion(t testing.TB, name string) string {
 	return string(installed)
 }
 
-// names has the row say so when the guide was run with another version than this Debian has: no failure.
+// names notes in the row that the guide was run with another version than this Debian has: this is no failure.
 func (g *guide) names(r *row) {
 	released, _, _ := strings.Cut(r.version, "-")
-	released, _, _ = strings.Cut(released, "+") // what Debian left out of it
+	released, _, _ = strings.Cut(released, "+") // the part that Debian left out of it
 	if !strings.Contains(g.text, "version "+released+" ") {
 		r.remark = "The guide names another version."
 	}

@@ -94,7 +94,7 @@ func TestGuideOfGlewlwyd(t *testing.T) {
 	if output := setup.Output.String(); output != "" {
 		t.Fatalf("setup.mjs: %s", output)
 	}
-	// What MCP clients read before they log in.
+	// MCP clients read these documents before they log in.
 	var metadata struct {
 		Issuer    string   `json:"issuer"`
 		Challenge []string `json:"code_challenge_methods_supported"`

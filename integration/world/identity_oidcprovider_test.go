@@ -7,7 +7,7 @@ import (
 	"github.com/durward-gateway/durward/integration/rig"
 )
 
-// pagesOfOIDCProvider are those that oidc-provider has for trying it out: any name is good, with any password.
+// pagesOfOIDCProvider returns the pages that oidc-provider has for trials: any name is accepted, with any password.
 func pagesOfOIDCProvider(gate string) forms {
 	return forms{gate: gate, fill: func(user string) map[string]string { return map[string]string{"login": user, "password": "any"} }}
 }

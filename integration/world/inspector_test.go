@@ -41,7 +41,7 @@ func TestInspectorPage(t *testing.T) {
 	b.Contains(b.Until("Elicitation Request"), at.gate+"/connect/"+slug)
 	b.Contains(at.pass(b, b.Popup("Open in Browser"), "alice"), "is connected")
 	b.Leave()
-	// It goes on by itself: the gateway says that its user has been there.
+	// It goes on by itself: the gateway tells it that its user has visited the page.
 	b.Until("The account is connected now")
 	b.Press("Refresh")
 	b.Press("Greeting Tool")

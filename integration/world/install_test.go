@@ -19,7 +19,7 @@ var setup = sync.OnceValues(func() (string, error) {
 	return filepath.Abs(filepath.Join("../../bin/world", form))
 })
 
-// tools is the directory that holds node_modules and servers.
+// tools returns the directory that holds node_modules and servers.
 func tools(t testing.TB) string {
 	t.Helper()
 	directory, err := setup()
@@ -29,13 +29,13 @@ func tools(t testing.TB) string {
 	return directory
 }
 
-// module is a path inside an installed npm package.
+// module returns a path inside an installed npm package.
 func module(t testing.TB, path string) string {
 	t.Helper()
 	return filepath.Join(tools(t), "node_modules", path)
 }
 
-// node is the Node that npm brought; some packages need one that is newer than Debian's.
+// node returns the Node that npm installed; some packages need one that is newer than Debian's.
 func node(t testing.TB) string { t.Helper(); return module(t, "node/bin/node") }
 
 // version of an installed npm package.

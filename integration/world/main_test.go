@@ -10,7 +10,7 @@ import (
 
 // Forms of the lab, in DURWARD_WORLD. Without one its tests skip: `make test` runs them in a step of their own.
 const (
-	short  = "short"  // what CI runs
+	short  = "short"  // the form that CI runs
 	all    = "all"    // the pinned list
 	newest = "newest" // the newest version of everything
 )
@@ -29,7 +29,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// lab is first in every test that starts others' software. A test of the long form says so.
+// lab checks whether a test that starts other projects' software may run, and comes first in it. A test of the long
+// form names that form.
 func lab(t *testing.T, forms ...string) {
 	t.Helper()
 	if form == "" {

@@ -9,7 +9,7 @@ import (
 
 const inspector = "@modelcontextprotocol/inspector"
 
-// newcomer is a client that is given nothing but an address.
+// newcomer is a client that gets only an address.
 type newcomer struct {
 	name     string // of contact.mjs
 	software string // the npm package
@@ -45,7 +45,7 @@ func newcomers() []newcomer {
 	}
 }
 
-// row is the client's in the report.
+// row returns the client's row in the report.
 func (c newcomer) row(t *testing.T) *row {
 	tried := c.name + ": login from the address alone, registered by itself"
 	if c.known {

@@ -29,7 +29,7 @@ func run(t testing.TB, input any, script string, arguments ...string) []byte {
 	return output
 }
 
-// try is run for scripts that may fail.
+// try does the work of run for scripts that may fail.
 func try(t testing.TB, input any, script string, arguments ...string) (output []byte, complaint string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), scriptTimeout)
@@ -82,7 +82,8 @@ func nodeArguments(t testing.TB, script string, arguments ...string) []string {
 	return append([]string{"--preserve-symlinks", "--preserve-symlinks-main", filepath.Join(tools(t), "lab", script)}, arguments...)
 }
 
-// environment is that of programs of others: nothing of ours but the path, and a home that goes with the test.
+// environment returns the environment of other projects' programs: of the test's own only the path, and a home that is
+// removed with the test.
 func environment(t testing.TB, more ...string) []string {
 	home := t.TempDir()
 	path := filepath.Dir(node(t)) + ":" + os.Getenv("PATH")

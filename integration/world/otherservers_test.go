@@ -26,7 +26,7 @@ func bridge(t *testing.T, path string, env, arguments []string, command ...strin
 	return "http://127.0.0.1:" + port + path
 }
 
-// bridged are MCP's own servers for programs, behind supergateway.
+// bridged returns MCP's own servers for programs, behind supergateway.
 func bridged() []mcpServer {
 	stateful := []string{"--outputTransport", "streamableHttp", "--stateful"}
 	startFiles := func(t *testing.T, path string, arguments []string) string {
@@ -78,7 +78,7 @@ func bridged() []mcpServer {
 	}
 }
 
-// goServers are examples of Go's SDKs.
+// goServers returns examples of Go's SDKs.
 func goServers() []mcpServer {
 	start := func(t *testing.T, program string, env []string, arguments func(address string) []string) string {
 		address := "127.0.0.1:" + rig.FreePort(t)
@@ -128,7 +128,7 @@ func goServers() []mcpServer {
 	}
 }
 
-// goVersion is that of a module in servers/go.mod, or what was resolved as the newest.
+// goVersion returns the version of a module in servers/go.mod, or the one that was resolved as the newest.
 func goVersion(path string) string {
 	if form == newest {
 		return moduleVersion("../../bin/world/newest/source", path)
@@ -136,7 +136,7 @@ func goVersion(path string) string {
 	return moduleVersion("servers", path)
 }
 
-// moduleVersion is that of a module which the go.mod of a folder names.
+// moduleVersion returns the version of a module that the go.mod of a folder names.
 func moduleVersion(folder, path string) string {
 	list := exec.Command("go", "list", "-m", "-f", "{{.Version}}", path)
 	list.Dir = folder
@@ -147,7 +147,7 @@ func moduleVersion(folder, path string) string {
 	return strings.TrimSpace(string(output))
 }
 
-// frameworks are servers that are made with others' frameworks.
+// frameworks returns servers that are made with other projects' frameworks.
 func frameworks(t *testing.T) []mcpServer {
 	fast := []probe{
 		call("add", object{"a": 1, "b": 2}), call("image", nil), call("progress", nil).withProgress(), call("stream", nil).waits("notifications/tool/streamContent", "notifications/tool/streamContent", "notifications/tool/streamContent"),

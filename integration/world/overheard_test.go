@@ -13,7 +13,7 @@ import (
 	"github.com/durward-gateway/durward/integration/rig"
 )
 
-// overheard is a server whose requests are listened to on their way.
+// overheard is a server whose requests are recorded on their way.
 type overheard struct {
 	*httptest.Server
 	said rig.Transcript

@@ -105,14 +105,14 @@ func (p *provided) begun(t *testing.T, name string) (count int) {
 	return count
 }
 
-// visit has a user open an address in their browser, log in at oidc-provider on the pages that it has for trying it out, agree to
-// what it asks, and type a token where the gateway's page asks for one. It returns the page that comes after.
+// visit lets a user open an address in their browser, log in at oidc-provider on its pages for trials, give consent,
+// and type a token where the gateway's page asks for one. It returns the page that comes after.
 func (p *provided) visit(b *rig.Browser, address, user string) rig.Page {
 	b.T.Helper()
 	return p.pass(b, b.Open(address), user)
 }
 
-// pass is visit from the page on which the browser is.
+// pass does the work of visit from the page on which the browser is.
 func (p *provided) pass(b *rig.Browser, page rig.Page, user string) rig.Page {
 	b.T.Helper()
 	for range 8 {

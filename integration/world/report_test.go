@@ -21,11 +21,11 @@ const (
 
 var sections = []string{mcpServers, mcpClients, identityProviders, modelClients}
 
-// row is one of docs/compatibility.md.
+// row is a row of docs/compatibility.md.
 type row struct {
 	section, software, version string
-	tried                      string // what was done with it
-	remark                     string // what is worth knowing
+	tried                      string // the tests that were made with it
+	remark                     string // remarks for readers
 	ours                       string // why the gateway differs on purpose: the request and the reason
 	result                     string
 }
@@ -68,7 +68,7 @@ func writeReport(path string) error {
 	return os.WriteFile(path, []byte(compatibility(report.rows, time.Now())), 0o644) //nolint:gosec // a page of the documentation
 }
 
-// compatibility is the page.
+// compatibility returns the text of the page.
 func compatibility(rows []row, now time.Time) string {
 	var page strings.Builder
 	fmt.Fprintf(&page, `# What the gateway was tried with

@@ -21,7 +21,7 @@ func example(t *testing.T, name, host string, arguments ...string) string {
 	return "http://" + host + ":" + port + "/mcp"
 }
 
-// fixed is example for those that listen on a port of their own choice.
+// fixed does the work of example for servers that listen on a port of their own choice.
 func fixed(t *testing.T, name, path string) string {
 	t.Helper()
 	port := rig.FreePort(t)
@@ -37,7 +37,7 @@ func own(t *testing.T, script string, arguments ...string) string {
 	return "http://127.0.0.1:" + port + "/mcp"
 }
 
-// sdkServers are made with the TypeScript SDKs.
+// sdkServers returns servers that are made with the TypeScript SDKs.
 func sdkServers() []mcpServer {
 	task := func(tool string, arguments object) probe {
 		return probe{Name: "task " + tool, Method: "tools/call", Task: true, Params: object{"name": tool, "arguments": arguments}}

@@ -13,9 +13,9 @@ import (
 	"github.com/durward-gateway/durward/integration/rig"
 )
 
-// mcpServer is a server of others, and what is asked of it.
+// mcpServer is a server of another project, and the questions to it.
 type mcpServer struct {
-	software  string                    // what it is, in the report
+	software  string                    // its name in the report
 	version   string                    // of the npm package of this name, or the version itself
 	clients   []string                  // by which it is asked: 1, 2, modern (see probe.mjs)
 	transport string                    // "sse": that of 2024-11-05
@@ -54,7 +54,7 @@ type exchange struct {
 
 type object = map[string]any
 
-// call is a probe that calls a tool.
+// call returns a probe that calls a tool.
 func call(tool string, arguments object) probe {
 	if arguments == nil {
 		arguments = object{}
@@ -101,7 +101,7 @@ func prompt(name string, arguments object) probe {
 	return probe{Name: "prompt " + name, Method: "prompts/get", Params: object{"name": name, "arguments": arguments}}
 }
 
-// servers are all that are asked.
+// servers returns all servers that are asked.
 func servers(t *testing.T) []mcpServer {
 	return slices.Concat(everythings(), sdkServers(), bridged(), goServers(), frameworks(t))
 }
@@ -162,7 +162,7 @@ func (s mcpServer) compare(t *testing.T, g *gateway, client string) {
 	}
 }
 
-// release is the version in the report.
+// release returns the version in the report.
 func (s mcpServer) release(t testing.TB) string {
 	if strings.HasPrefix(s.version, "v") {
 		return s.version
@@ -181,7 +181,7 @@ func (s mcpServer) ask(t *testing.T, client, address, token string) map[string]a
 	return found
 }
 
-// rough are requests as they are, which an official client never sends, or whose answers it does not show.
+// rough returns raw requests, which an official client never sends, or whose answers it does not show.
 func rough(transport, client string) []probe {
 	if transport != "" || client == "modern" {
 		return nil
@@ -195,12 +195,12 @@ func rough(transport, client string) []probe {
 	}}}
 }
 
-// asked says how many probes there were.
+// asked returns the number of probes.
 func (s mcpServer) asked(found map[string]any) string {
 	return fmt.Sprintf(", %d of them", len(found))
 }
 
-// request is the probe of a name, as JSON.
+// request returns the probe of a name, as JSON.
 func (s mcpServer) request(name string) string {
 	for _, p := range s.probes {
 		if p.Name == name {

@@ -279,7 +279,7 @@ func TestPrincipal(t *testing.T) {
 	}
 }
 
-// BenchmarkAuthenticate is what every request pays to know its caller, whose token is known.
+// BenchmarkAuthenticate measures the cost of every request for knowing its caller, whose token is known.
 func BenchmarkAuthenticate(b *testing.B) {
 	core, i, store := newBearers(b, AgentRules{AutoRegister: true})
 	raw := i.sign(nil)
@@ -293,7 +293,7 @@ func BenchmarkAuthenticate(b *testing.B) {
 	}
 }
 
-// BenchmarkStanding is the part of it that asks whether the user was revoked, and for the agent.
+// BenchmarkStanding measures the part of it that asks whether the user was revoked, and for the agent.
 func BenchmarkStanding(b *testing.B) {
 	core, i, store := newBearers(b, AgentRules{AutoRegister: true})
 	call := agentSettles(b, core, store, i.sign(nil))

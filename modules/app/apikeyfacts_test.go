@@ -14,10 +14,10 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// lists are what a token names; nil is a list that it does not.
+// lists holds the lists that a token names; nil is a list that it does not name.
 type lists struct{ Roles, Groups, Teams, Projects []string }
 
-// say has a token of the user say something of them that was issued some time ago.
+// say makes a token of the user with these lists that was issued some time ago.
 func (k *keyring) say(l lists, ago time.Duration) {
 	k.t.Helper()
 	if _, err := k.store.ResolveUser(k.t.Context(), storage.UserClaim{

@@ -33,8 +33,8 @@ func (noSigner) AppendMAC(to, _ []byte) []byte {
 
 func (noSigner) CheckMAC(_, _ []byte) bool { return true }
 
-// BenchmarkAuditCall is what the audit log costs a call to a server that a policy allows: its intent, its outcome, and
-// bringing them to a store, without the store.
+// BenchmarkAuditCall measures the cost of the audit log for a call to a server that a policy allows: its intent, its
+// outcome, and bringing them to a store, without the store.
 func BenchmarkAuditCall(b *testing.B) {
 	opened, err := audit.NewTrail(audit.Options{Dir: b.TempDir(), Signer: noSigner{}, MACs: noSigner{}}, noStore{})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// keptRecords is a sink that keeps what it is given.
+// keptRecords is a sink that keeps the records that it gets.
 type keptRecords struct {
 	mu  sync.Mutex
 	all []storage.AuditEntry

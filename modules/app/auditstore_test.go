@@ -12,7 +12,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// connections is a store that keeps what its writes were to be recorded as.
+// connections is a store that keeps the records of its writes.
 type connections struct {
 	storage.Store
 	recorded []storage.AuditEntry

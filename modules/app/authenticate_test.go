@@ -30,7 +30,7 @@ const issuerID = "https://id.example.com"
 // issuer is an identity with one key, which can be taken away, and a clock that can be turned.
 type issuer struct {
 	key      ed25519.PrivateKey
-	gone     error // what the key source answers instead of the key
+	gone     error // the key source's error instead of the key
 	verifier *token.Verifier
 	now      atomic.Int64
 	asked    atomic.Int64 // for keys
@@ -220,7 +220,7 @@ func TestPlaceholders(t *testing.T) {
 	r = r.WithContext(context.WithValue(r.Context(), caddy.ReplacerCtxKey, replacer))
 	call := &Call{Caller: &Caller{OrganizationID: "o", UserID: "u", Agent: "a", Email: "canary@example.test"}}
 	call.Annotate(r)
-	call.Server = &storage.Server{Slug: "demo"} // what later steps add is seen
+	call.Server = &storage.Server{Slug: "demo"} // values that later steps add are seen
 	call.Log = CallLog{Method: "tools/call", Tool: "echo", Session: "s"}
 	text := "{durward.org} {durward.user} {http.auth.user.id} {durward.agent} {durward.server} {durward.method} {durward.tool} {durward.secret}"
 	if got := replacer.ReplaceAll(text, "-"); got != "o u u a demo tools/call echo -" {

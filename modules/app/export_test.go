@@ -2,7 +2,7 @@ package app
 
 import "github.com/durward-gateway/durward/storage"
 
-// Pooled is the number of resources that outlive configurations and are held now.
+// Pooled returns the number of resources that outlive configurations and are held now.
 func Pooled() int {
 	n := 0
 	pool.Range(func(_, _ any) bool {
@@ -12,7 +12,7 @@ func Pooled() int {
 	return n
 }
 
-// OpenedStore is the store that a core's resources hold, beneath what records its writes.
+// OpenedStore returns the store that a core's resources hold, beneath the layer that records its writes.
 func OpenedStore(c *Core) storage.Store { return c.resources.store }
 
 // Closed reports whether a core is closed: it was retired, and nobody has it pinned.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	_ "github.com/caddyserver/caddy/v2/modules/standard" // what the shipped binary links
+	_ "github.com/caddyserver/caddy/v2/modules/standard" // the modules that the shipped binary links
 
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app"
@@ -32,7 +32,7 @@ func keyFile(t *testing.T) string {
 	return "{file." + path + "}"
 }
 
-// production is the app's JSON for a store in dir and an issuer.
+// production returns the app's JSON for a store in dir and an issuer.
 func production(dir, key, issuer string) object {
 	return object{
 		"public_url": "https://gate.example.com",
@@ -43,7 +43,7 @@ func production(dir, key, issuer string) object {
 	}
 }
 
-// development is the app's JSON of development mode.
+// development returns the app's JSON of development mode.
 func development(dir string) object {
 	return object{
 		"store":    object{"driver": "sqlite", "path": filepath.Join(dir, "durward.db")},
@@ -73,7 +73,7 @@ func stop(t *testing.T) {
 	}
 }
 
-// probe is a handler that keeps what the app says when it is provisioned.
+// probe is a handler that keeps the app's values when it is provisioned.
 type probe struct{}
 
 var probed struct {

@@ -19,9 +19,9 @@ func (l benchLimits) EnabledRateLimits(context.Context, string) ([]storage.RateL
 	return l, nil
 }
 
-// BenchmarkLimits is what limits cost a call to a server that is read already: the look, the charge, the counting of its
-// answer when a limit counts tokens, and the end. A token that calls one server is the usual case; "two servers" is one
-// that calls them in turn.
+// BenchmarkLimits measures the cost of limits for a call to a server that is read already: the look, the charge, the
+// counting of its answer when a limit counts tokens, and the end. A token that calls one server is the usual case; "two
+// servers" is one that calls them in turn.
 func BenchmarkLimits(b *testing.B) {
 	most := int64(1 << 40)
 	rate := func(scope storage.ScopeType, value string, tokens bool) storage.RateLimit {

@@ -75,7 +75,7 @@ func TestModelsOfAKeyAreMatchedAnew(t *testing.T) {
 	if got := matched("small").Len(); got != 1 {
 		t.Errorf("after the change: %d counters", got)
 	}
-	// What somebody has begun with an older key finds the change, too.
+	// A call that was begun with an older key sees the change, too.
 	call, err := k.use(raw, here)
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/durward-gateway/durward/internal/smart"
 )
 
-// recorder is a span that keeps what is said about it.
+// recorder is a span that keeps its attributes.
 type recorder struct {
 	noop.Span
 	said string

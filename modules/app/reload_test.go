@@ -18,7 +18,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// bound is how long a test waits for what must happen at once.
+// bound is the longest time that a test waits for an event that must come at once.
 const bound = 30 * time.Second
 
 // balanced checks at the end of a test that nothing is held any more.

@@ -14,7 +14,7 @@ import (
 	"github.com/durward-gateway/durward/storage/sqlite"
 )
 
-// pinStore is a store that fails when it is told to, and looks at what is written at once.
+// pinStore is a store that fails on request, and counts the tools that are written at once.
 type pinStore struct {
 	storage.Store
 	t      *testing.T
@@ -43,7 +43,7 @@ func described(name, description string) listedTool {
 	return listedTool{name, fmt.Sprintf(`{"name":%q,"description":%q}`, name, description)}
 }
 
-// pinned is a server's pins under `pin enforce`.
+// pinned holds a server's pins under `pin enforce`.
 type pinned struct {
 	*ToolPins
 	store *pinStore
@@ -116,7 +116,7 @@ func (p *pinned) stored(t *testing.T) map[string]storage.ToolPin {
 	return byName
 }
 
-// flood is a list of so many tools.
+// flood returns a list of that many tools.
 func flood(tools int) []listedTool {
 	list := make([]listedTool, tools)
 	for i := range list {

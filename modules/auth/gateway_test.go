@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	_ "github.com/caddyserver/caddy/v2/modules/standard" // what the shipped binary links
+	_ "github.com/caddyserver/caddy/v2/modules/standard" // the modules that the shipped binary links
 
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app"
@@ -32,7 +32,7 @@ const (
 	bound  = 30 * time.Second
 )
 
-// gateway is a running configuration whose pipeline is durward_auth and a handler that keeps what it is given.
+// gateway is a running configuration whose pipeline is durward_auth and a handler that keeps the requests it gets.
 type gateway struct {
 	t       *testing.T
 	address string

@@ -9,7 +9,7 @@ import (
 	"github.com/durward-gateway/durward/modules/app"
 )
 
-// remember has the gateway remember a refused token of a path of its own, each from an address of its own.
+// remember makes the gateway remember a refused token of a path of its own, each from an address of its own.
 func remember(t *testing.T, core *app.Core, path, address, raw string) {
 	t.Helper()
 	_, err := core.Authenticate(t.Context(), raw, "")

@@ -176,7 +176,7 @@ func (w answer) want(status int) object {
 	return out
 }
 
-// all is want for an array.
+// all does the work of want for an array.
 func (w answer) all() []object {
 	w.t.Helper()
 	var out []object

@@ -132,7 +132,7 @@ func TestKindsOfProviders(t *testing.T) {
 	a.do(a.adam, http.MethodPut, "/admin/providers/"+id, object{"base_url": nil}).wantBad("base_url: Value error")
 }
 
-// homeless is a kind of provider that is nowhere by itself.
+// homeless is a kind of provider that has no base URL of its own.
 type homeless struct{ providers.OpenAI }
 
 func (homeless) BaseURL() string { return "" }
@@ -150,7 +150,7 @@ func TestMappings(t *testing.T) {
 	if got := a.do(a.adam, http.MethodPut, path+id, object{"description": "d"}).want(200); got["description"] != "d" || len(got["fallbacks"].([]any)) != 1 || len(got["targets"].([]any)) != 1 {
 		t.Errorf("%v", got)
 	}
-	// What is in use stays.
+	// Objects in use stay.
 	small := ""
 	for _, m := range a.do(a.adam, http.MethodGet, "/admin/model-mappings", nil).all() {
 		if m["model_alias"] == "small" {

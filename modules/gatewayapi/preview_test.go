@@ -14,7 +14,7 @@ import (
 	"github.com/durward-gateway/durward/modules/app"
 )
 
-// determiner is what answers in place of the runtime.
+// determiner answers in place of the runtime.
 type determiner struct {
 	says  string
 	err   error
@@ -32,7 +32,7 @@ func (d *determiner) ask(_ context.Context, call *app.Call, alias string, prompt
 
 const preview = "/admin/smart-models/preview"
 
-// previews is an API with the smart model "smart" of adam's organization, and who answers for its determiner.
+// previews returns an API with the smart model "smart" of adam's organization, and the answerer for its determiner.
 func previews(t *testing.T) (a *api, d *determiner, id string) {
 	t.Helper()
 	a, d = newAPI(t), &determiner{says: "0"}
@@ -84,7 +84,7 @@ func TestPreview(t *testing.T) {
 	a.do(a.adam, http.MethodPost, preview, object{"policy_id": id, "messages": said("hello, hello!")}).
 		wantBody(`{"target_model_alias":"large","decision":{"slot":1,"label":"for large","floor":0,"answer":null,"reason":"default:error","estimated_tokens":5,"prompt_version":"1"}}`)
 	d.asked = 0
-	// What fills the floor counts as it does at the runtime: the system prompt and tools too.
+	// The same text fills the floor as at the runtime: the system prompt and tools too.
 	long := strings.Repeat("x", 32_000)
 	for _, body := range []object{{"messages": said(long)}, {"messages": said("x"), "system": long}, {"input": "x", "instructions": long}, {"input": "x", "tools": []object{{"description": long}}}} {
 		body["policy_id"] = id

@@ -57,8 +57,8 @@ func TestLimitBody(t *testing.T) {
 	a.do(a.adam, http.MethodDelete, path, nil).wantError(404, app.NotFound)
 }
 
-// TestLimitScopes is attack T10 at its entrance: all 12 scopes, named by id, by value, by both and not at all, in all
-// kinds of traffic.
+// TestLimitScopes checks attack T10 at its entrance: all 12 scopes, named by id, by value, by both and not at all, in
+// all kinds of traffic.
 func TestLimitScopes(t *testing.T) {
 	a := newAPI(t)
 	key := a.make(a.adam, "/admin/api-keys", object{"name": "k"})
@@ -118,7 +118,7 @@ func TestLimitScopes(t *testing.T) {
 	a.do(a.adam, http.MethodPost, "/admin/rate-limits", object{"name": "x", "scope_type": "mcp_server", "scope_value": "No Slug", "requests_per_minute": 1}).wantBad("scope_value")
 }
 
-// TestStatus is attack T11: the numbers are those of the counters, and of the own organization.
+// TestStatus checks attack T11: the numbers are those of the counters, and of the own organization.
 func TestStatus(t *testing.T) {
 	a := newAPI(t)
 	pool := a.make(a.adam, "/admin/rate-limits", object{"name": "a pool", "scope_type": "org", "requests_per_minute": 4})

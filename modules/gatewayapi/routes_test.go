@@ -16,7 +16,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// one makes one of everything and returns its id by path.
+// one makes one object of every kind and returns its id by path.
 func (a *api) one(who *app.Caller) map[string]string {
 	a.t.Helper()
 	ids := make(map[string]string)
@@ -42,7 +42,7 @@ func everyRoute(f func(r *routes.Route[*request], path string), ids map[string]s
 	}
 }
 
-// state is everything that administrators see.
+// state returns everything that administrators see.
 func (a *api) state(who *app.Caller) string {
 	a.t.Helper()
 	var all strings.Builder
@@ -179,7 +179,7 @@ func TestVerbsAndPaths(t *testing.T) {
 	for _, path := range []string{"/admin/", "/user/", "/admin/api-keys/", "/admin//api-keys", "/admin/API-keys", "/admin/api-keys/x/y", "/user/usage", "/admin/api-keys;x"} {
 		a.do(a.adam, http.MethodGet, path, nil).wantError(http.StatusNotFound, app.NotFound)
 	}
-	// What is not of this family is somebody else's.
+	// Addresses outside this family are passed on.
 	for _, path := range []string{"", "/v1/models", "/admin", "/ADMIN/api-keys", "/administration/x"} {
 		if w := a.do(a.adam, http.MethodGet, path, nil); w.status != http.StatusTeapot {
 			t.Errorf("%s: %d", path, w.status)

@@ -53,7 +53,7 @@ func (c *clock) advance(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// gateway is the handler over limits of its own, and something behind it that lets every call go on.
+// gateway is the handler over limits of its own, and a handler behind it that lets every call go on.
 type gateway struct {
 	testing.TB
 	core    *app.Core
@@ -87,14 +87,14 @@ func newGateway(t testing.TB) *gateway {
 	return g
 }
 
-// plainMACs are digests for tests that nobody attacks.
+// plainMACs makes digests for tests that nobody attacks.
 type plainMACs struct{}
 
 func (plainMACs) AppendMAC(to, _ []byte) []byte { return append(to, "MAC"...) }
 
 func (plainMACs) CheckMAC(_, tag []byte) bool { return string(tag) == "MAC" }
 
-// counted is how many calls the metrics have of a family and a result.
+// counted returns the number of calls in the metrics of a family and a result.
 func (g *gateway) counted(family, result string) (n float64) {
 	g.Helper()
 	registry := prometheus.NewRegistry()
@@ -113,7 +113,7 @@ func (g *gateway) counted(family, result string) (n float64) {
 	return n
 }
 
-// EnabledRateLimits is the store.
+// EnabledRateLimits plays the store.
 func (g *gateway) EnabledRateLimits(_ context.Context, organization string) ([]storage.RateLimit, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -126,7 +126,7 @@ func (g *gateway) EnabledRateLimits(_ context.Context, organization string) ([]s
 	return found, g.err
 }
 
-// set gives acme these limits, as a write does that is answered afterwards.
+// set gives acme these limits, like a write that is answered afterwards.
 func (g *gateway) set(limits ...storage.RateLimit) {
 	g.mu.Lock()
 	g.limits = limits
@@ -134,7 +134,7 @@ func (g *gateway) set(limits ...storage.RateLimit) {
 	g.epochs.Bump(acme)
 }
 
-// rate is a limit of acme. Zero counts are none.
+// rate returns a limit of acme. Zero counts are none.
 func rate(scope storage.Scope, requests, tokens int64) storage.RateLimit {
 	l := storage.RateLimit{
 		ID: fmt.Sprint(scope), OrganizationID: acme, Name: "secret name", Scope: scope, Traffic: storage.TrafficAll, Enabled: true,
@@ -150,7 +150,7 @@ func rate(scope storage.Scope, requests, tokens int64) storage.RateLimit {
 
 var everybody = storage.Scope{Type: storage.ScopeOrganization}
 
-// call is alice's, with everything that a call to a server can have.
+// call returns a call of alice, with everything that a call to a server can have.
 func (g *gateway) call() *app.Call {
 	return &app.Call{
 		Core: g.core,
@@ -194,7 +194,7 @@ func (g *gateway) send(call *app.Call, method, path, body string, header ...stri
 	return w
 }
 
-// used is what the counters of acme's only limit hold.
+// used returns the values in the counters of acme's only limit.
 func (g *gateway) used() (requests, tokens int64) {
 	g.Helper()
 	set, err := g.core.Limits.Set(g.Context(), acme)

@@ -38,7 +38,7 @@ func TestDeterminersStopAtLimits(t *testing.T) {
 
 	first := g.make("/admin/rate-limits", object{"name": "first", "scope_type": "model", "scope_value": "real-large", "requests_per_minute": 0})
 	all := g.make("/admin/rate-limits", object{"name": "all", "scope_type": "org", "requests_per_minute": 1})
-	for range 2 { // what a limit on the target refuses counts as nothing
+	for range 2 { // a call that a limit on the target refuses counts as nothing
 		askSmart().refused(http.StatusTooManyRequests, "rate_limit_exceeded")
 	}
 	for _, limit := range []object{first, all} {

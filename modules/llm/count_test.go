@@ -127,7 +127,7 @@ func TestCountTokensOfTarget(t *testing.T) {
 			if !strings.Contains(got.body, step.says) || strings.Join(tried, " ") != step.tried {
 				t.Errorf("%v, %s: %s, tried %q", scope, step.model, got.body, tried)
 			}
-			if step.status != 429 { // what is refused was not asked for
+			if step.status != 429 { // a refused count did not reach the provider
 				before++
 			}
 			now := g.status()

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// prices is a table in which ten tokens of these models cost one.
+// prices returns a table in which ten tokens of these models cost one.
 func prices(t *testing.T, models ...string) string {
 	t.Helper()
 	list := []object{}

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/caddyserver/caddy/v2/modules/standard" // what the shipped binary links
+	_ "github.com/caddyserver/caddy/v2/modules/standard" // the modules that the shipped binary links
 
 	"github.com/durward-gateway/durward/internal/seal"
 	_ "github.com/durward-gateway/durward/modules/auth"
@@ -120,7 +120,7 @@ func (g *gateway) send(method, path, body string) answer {
 
 func (g *gateway) ask(body string) answer { g.t.Helper(); return g.send(http.MethodPost, chat, body) }
 
-// make makes something through the administration, and returns it.
+// make makes an object through the administration, and returns it.
 func (g *gateway) make(path string, body object) object {
 	g.t.Helper()
 	encoded, err := json.Marshal(body)
@@ -135,7 +135,7 @@ func (g *gateway) make(path string, body object) object {
 	return made
 }
 
-// used is what the one limit of the organization has counted.
+// used returns the values that the one limit of the organization has counted.
 func (g *gateway) used() (requests, tokens int64) {
 	g.t.Helper()
 	var status []struct {

@@ -32,7 +32,8 @@ func (g *gateway) limited() {
 	g.make("/admin/rate-limits", object{"name": "all", "scope_type": "org", "traffic_type": "llm", "requests_per_minute": 1000, "tokens_per_minute": 1_000_000})
 }
 
-// Of a call that nobody tells the usage of at least what was seen is charged, and far less than was reserved for many tokens.
+// For a call without a usage report at least the seen part is charged, and far less than the reservation for many
+// tokens.
 const (
 	guessed    = 1_000_000_000 // beside what was seen
 	far        = 30_000

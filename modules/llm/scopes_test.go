@@ -78,7 +78,7 @@ func TestScopes(t *testing.T) {
 		t.Fatalf("%s", got.body)
 	}
 
-	const token, byKey, both, none = "token", "key", "both", "none" // whose calls count
+	const token, byKey, both, none = "token", "key", "both", "none" // the credentials whose calls count
 	scopes := []struct {
 		scope, id, value, of string
 	}{

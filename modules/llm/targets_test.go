@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// twoTargets is the alias `small` with two targets of different providers. The first is given settings of its own, and answered
-// by a function; the second works. Models that are named have a price.
+// twoTargets makes the alias `small` with two targets of different providers. The first is given settings of its own,
+// and answered by a function; the second works. Models that are named have a price.
 func twoTargets(t *testing.T, settings object, first func(w http.ResponseWriter, r *http.Request), priced ...string) (*gateway, *provider) {
 	t.Helper()
 	p := newProvider(t, func(w http.ResponseWriter, r *http.Request, body []byte) {
@@ -29,7 +29,7 @@ func twoTargets(t *testing.T, settings object, first func(w http.ResponseWriter,
 	}), p
 }
 
-// tried is which targets were called.
+// tried returns the names of the targets that were called.
 func (p *provider) tried() string {
 	var tried []string
 	for _, body := range p.calls() {

@@ -50,7 +50,8 @@ func tokens(t *testing.T, text string) []caddyfile.Token {
 	return tokens
 }
 
-// config is a configuration whose log goes through the buffer into a file; reload makes it differ from another one.
+// config returns a configuration whose log goes through the buffer into a file; reload makes it differ from another
+// one.
 func config(t *testing.T, path string, reload int) []byte {
 	t.Helper()
 	raw, err := json.Marshal(caddytest.Object{

@@ -310,7 +310,7 @@ func TestW30NotificationInPlaceOfTheAnswer(t *testing.T) {
 	}
 }
 
-// plainMACs are digests for tests that nobody attacks.
+// plainMACs makes digests for tests that nobody attacks.
 type plainMACs struct{}
 
 func (plainMACs) AppendMAC(to, _ []byte) []byte { return append(to, "MAC"...) }

@@ -20,12 +20,12 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// roundTrip is an upstream.
+// roundTrip plays an upstream.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// noCredential is that of a server that needs none.
+// noCredential is the credential source of a server that needs none.
 type noCredential struct{}
 
 func (noCredential) Credential(context.Context) (broker.Credential, error) {
@@ -36,7 +36,7 @@ func (noCredential) Rejected(context.Context, broker.Credential) (broker.Credent
 	return broker.Credential{}, &broker.NotConnectedError{}
 }
 
-// brokenBody is the beginning of a body.
+// brokenBody returns a body that breaks off after its beginning.
 func brokenBody(text string, err error) io.ReadCloser {
 	return io.NopCloser(io.MultiReader(strings.NewReader(text), readError{err}))
 }
@@ -45,12 +45,12 @@ type readError struct{ error }
 
 func (e readError) Read([]byte) (int, error) { return 0, e.error }
 
-// brokenWriter is a client that has gone.
+// brokenWriter plays a client that has left.
 type brokenWriter struct{ *httptest.ResponseRecorder }
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("connection reset by peer") }
 
-// counted is how often each result was counted.
+// counted returns the count of each result.
 func counted(t *testing.T, calls *prometheus.CounterVec) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewRegistry()

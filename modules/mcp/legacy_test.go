@@ -24,7 +24,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// tagged is a seal for tests: what is sealed carries what it is bound to and a tag that nobody knows.
+// tagged is a seal for tests: a sealed value carries the facts that it is bound to, and a secret tag.
 type tagged struct{ tag []byte }
 
 func newTagged() tagged {

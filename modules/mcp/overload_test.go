@@ -21,7 +21,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// served is the answer to a request of a user, and how it was counted.
+// served returns the answer to a request of a user, and the result under which it was counted.
 func served(t *testing.T, core *app.Core, r *http.Request) (*httptest.ResponseRecorder, map[string]float64) {
 	t.Helper()
 	calls := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total", Help: "Calls."}, []string{"family", "result"})

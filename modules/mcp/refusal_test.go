@@ -25,10 +25,10 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// page is where a user connects in these tests.
+// page is the address at which a user connects in these tests.
 const page = "https://gate.example/connect/tracker"
 
-// refusing is an exchange whose credential cannot be had.
+// refusing returns an exchange whose credential cannot be had.
 func refusing(t *testing.T, version, body string, session mcpsession.Session) (*exchange, *httptest.ResponseRecorder) {
 	t.Helper()
 	message, err := jsonrpc.Parse([]byte(body), strictjson.Limits{})
@@ -196,7 +196,7 @@ func (o *oneConnection) UpdateConnection(ctx context.Context, _ storage.Connecti
 	return o.connection, edit(ctx, &o.connection)
 }
 
-// brokerOver makes a broker that speaks with nobody.
+// brokerOver makes a broker without a network.
 func brokerOver(t *testing.T, store storage.Store) *broker.Broker {
 	t.Helper()
 	memory, err := broker.NewMemory(new(cache.Epochs), time.Now)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	_ "github.com/caddyserver/caddy/v2/modules/standard" // what the shipped binary links
+	_ "github.com/caddyserver/caddy/v2/modules/standard" // the modules that the shipped binary links
 
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/internal/streams"
@@ -95,8 +95,8 @@ func (last) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Han
 	return nil
 }
 
-// BenchmarkCall is what a call costs between Caddy's routes and the forwarder: a policy that has a condition, a stored
-// credential, the audit log.
+// BenchmarkCall measures the cost of a call between Caddy's routes and the forwarder: a policy that has a condition, a
+// stored credential, the audit log.
 func BenchmarkCall(b *testing.B) {
 	g := newGateway(b)
 	body := []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"priority":1,"text":"0123456789012345678901234567890123456789"}}}`)
@@ -149,7 +149,8 @@ type gateway struct {
 	address, token string
 }
 
-// newGateway has a server to whose tools a rule with a condition gives access, and its user is connected.
+// newGateway makes a gateway with a server to whose tools a rule with a condition gives access, and whose user is
+// connected.
 func newGateway(b *testing.B) *gateway {
 	b.Helper()
 	issuer := caddytest.NewIssuer(b)

@@ -50,7 +50,7 @@ func TestAgentShape(t *testing.T) {
 	if diff := cmp.Diff(want, a.do(a.alice, http.MethodGet, "/api/agents/"+made["id"].(string), nil).want(200)); diff != "" {
 		t.Error(diff)
 	}
-	// What tokens are matched with is the issuer of the administrator.
+	// Tokens are matched with the issuer of the administrator.
 	stored, err := a.store.AgentByClient(t.Context(), a.adam.OrganizationID, a.adam.Issuer, "client-1")
 	if err != nil || stored.ID != made["id"] {
 		t.Errorf("%v, %v", stored, err)

@@ -140,7 +140,7 @@ func newAPI(t *testing.T) *api {
 // console is the client that the callers' tokens are from, with which users decide on held calls.
 const console = "console"
 
-// machine is the id of a user that is none.
+// machine makes a user that is a machine, and returns its id.
 func (a *api) machine(organization, name string) string {
 	a.t.Helper()
 	u, err := a.store.ResolveUser(a.t.Context(), storage.UserClaim{

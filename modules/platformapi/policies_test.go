@@ -12,7 +12,7 @@ import (
 	"github.com/durward-gateway/durward/modules/app"
 )
 
-// policy makes a policy and returns its id. Members that the body lacks are those of a policy that grants everything.
+// policy makes a policy and returns its id. Missing members of the body are taken from a policy that grants everything.
 func (a *api) policy(who *app.Caller, body object) string {
 	a.t.Helper()
 	full := object{"name": "Everything", "rules": []any{grant()}}

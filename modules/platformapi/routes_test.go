@@ -26,7 +26,7 @@ func everyRoute(f func(r *routes.Route[*request], path string), server, entry st
 }
 
 func TestWhoMayWrite(t *testing.T) {
-	// What changes something is for administrators or concerns the caller's own connection or call.
+	// A route that changes something is for administrators, or concerns the caller's own connection or call.
 	everyRoute(func(r *routes.Route[*request], path string) {
 		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 		if !reads && r.Role != routes.Admin && r.Audit != routes.AuditConnection && r.Audit != routes.AuditApproval && r.Path != policiesPath+"/validate" && r.Path != policiesPath+"/explain" {

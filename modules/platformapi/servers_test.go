@@ -19,7 +19,7 @@ import (
 
 const clientSecretText = "s3cret-canary-of-the-provider-Qz7x"
 
-// known is what an entry says when nothing needs to be discovered.
+// known holds the members of an entry for which nothing needs to be discovered.
 var known = object{
 	"issuer": "https://id.tracker.example", "authorization_endpoint": "https://id.tracker.example/authorize",
 	"token_endpoint": "https://id.tracker.example/token",

@@ -14,7 +14,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// observe has the server list tools, given as entries of tools/list by name.
+// observe makes the server list tools, given as entries of tools/list by name.
 func (a *api) observe(server string, at time.Time, entries map[string]string) map[string]string {
 	a.t.Helper()
 	hashes := make(map[string]string)

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/caddyserver/caddy/v2/modules/standard" // what the shipped binary links
+	_ "github.com/caddyserver/caddy/v2/modules/standard" // the modules that the shipped binary links
 	"github.com/google/uuid"
 
 	"github.com/durward-gateway/durward/internal/seal"
@@ -34,13 +34,13 @@ const (
 	modern       = "2026-07-28"
 )
 
-// gateway is a running configuration of durward_auth, durward_policy and a handler that keeps what it is given.
+// gateway is a running configuration of durward_auth, durward_policy and a handler that keeps the requests it gets.
 type gateway struct {
 	t      *testing.T
 	url    string
 	issuer *caddytest.Issuer
 	store  storage.Store
-	server storage.Server // whose slug is demo
+	server storage.Server // the server with the slug demo
 
 	mu     sync.Mutex
 	passed []*app.Call // of the requests that were let through
@@ -162,7 +162,7 @@ func (g *gateway) calls() []*app.Call {
 	return passed
 }
 
-// request is what a test sends; method POST and the demo server's address by default.
+// request is a request of a test; method POST and the demo server's address by default.
 type request struct {
 	method, path, body string
 	version            string // of the protocol, in the header
@@ -252,7 +252,7 @@ func (g *gateway) rpc(method, params, version string) answer {
 	return g.send(q)
 }
 
-// refusal is what a JSON-RPC answer says.
+// refusal holds the error in a JSON-RPC answer.
 type refusal struct {
 	ID    any `json:"id"`
 	Error struct {

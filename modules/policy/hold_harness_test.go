@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/caddyserver/caddy/v2/modules/standard" // what the shipped binary links
+	_ "github.com/caddyserver/caddy/v2/modules/standard" // the modules that the shipped binary links
 
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/internal/ssewire"
@@ -28,7 +28,7 @@ import (
 	_ "github.com/durward-gateway/durward/modules/stores"
 )
 
-// patience is how long a test waits for what is about to happen.
+// patience is the longest time that a test waits for an event that is about to come.
 const patience = 30 * time.Second
 
 // Clients of the tests. Those that are registered have a channel.
@@ -107,7 +107,7 @@ func (g *pipeline) serveUpstream() string {
 	return upstream.URL
 }
 
-// entryAt is the only server's entry when the upstream is at that address.
+// entryAt returns the only server's entry when the upstream is at that address.
 func (g *pipeline) entryAt(base string) object {
 	return object{"name": "Tracker", "url": base + "/mcp", "provider": "none", "requires_auth": false}
 }
@@ -128,7 +128,7 @@ func (g *pipeline) load() {
 	}
 }
 
-// upstream is an MCP server of every revision. It answers tools/call with "done" unless reply says otherwise.
+// upstream plays an MCP server of every revision. It answers tools/call with "done" unless reply is set.
 func (g *pipeline) upstream(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	var m struct {
@@ -251,7 +251,7 @@ func (g *pipeline) rpc(user, client, body string, header ...string) (int, object
 	return response.StatusCode, answer
 }
 
-// toolText is the text of a tool's result, and whether it is an error.
+// toolText returns the text of a tool's result, and whether it is an error.
 func toolText(answer object) (text string, isError bool) {
 	result, _ := answer["result"].(object)
 	content, _ := result["content"].([]any)
@@ -307,7 +307,7 @@ func (g *pipeline) stream(user, client, body string, header ...string) *openStre
 	return &openStream{T: g.T, response: response, events: ssewire.NewReader(response.Body, 0), close: cancel}
 }
 
-// next is the next message on the stream; nil at its end.
+// next returns the next message on the stream; nil at its end.
 func (s *openStream) next() object {
 	s.Helper()
 	for {
@@ -329,7 +329,7 @@ func (s *openStream) next() object {
 	}
 }
 
-// asked is the next message, which must be a question; its id is returned.
+// asked returns the id of the next message, which must be a question.
 func (s *openStream) asked() string {
 	s.Helper()
 	m := s.next()
@@ -340,7 +340,7 @@ func (s *openStream) asked() string {
 	return id
 }
 
-// ownIDs is what the ids of a gateway's questions begin with, of one of them.
+// ownIDs returns the beginning of the ids of a gateway's questions, taken from one of them.
 func ownIDs(id string) string { return id[:len("gw-012345678901-")] }
 
 // reply answers a question.
@@ -369,7 +369,7 @@ func (g *pipeline) approvals(status string) []object {
 	return out
 }
 
-// toolCall is a tools/call of the revisions with sessions.
+// toolCall returns a tools/call of the revisions with sessions.
 func toolCall(id int, tool, arguments string) string {
 	encoded, _ := json.Marshal(id)
 	return `{"jsonrpc":"2.0","id":` + string(encoded) + `,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + arguments + `}}`

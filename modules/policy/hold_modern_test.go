@@ -18,7 +18,7 @@ const (
 	opensPages = `{"elicitation":{"url":{}}}`
 )
 
-// modernCall is a tools/call of 2026-07-28; more is put into its params.
+// modernCall returns a tools/call of 2026-07-28; more is put into its params.
 func modernCall(tool, arguments, capabilities, more string) string {
 	if more != "" {
 		more = "," + more
@@ -50,7 +50,7 @@ func asks(t *testing.T, answer object) (question object, state string) {
 	return question, state
 }
 
-// word is a retry's part that answers our question.
+// word returns the part of a retry that answers the gateway's question.
 func word(action, state string) string {
 	encoded, _ := json.Marshal(state)
 	return `"inputResponses":{"durward_approval":{"action":"` + action + `","content":{}}},"requestState":` + string(encoded)

@@ -15,7 +15,7 @@ import (
 
 const legacy = "2025-11-25"
 
-// TestMethods is M09: each method is judged like what it reaches, and what nobody knows is refused.
+// TestMethods checks M09: each method is judged by the object that it reaches, and unknown methods are refused.
 func TestMethods(t *testing.T) {
 	g := newGateway(t, nil, nil)
 	g.policy(storage.PolicyActive,
@@ -168,7 +168,7 @@ func (g *gateway) policyOf(t *testing.T, slug string, rules ...storage.Rule) {
 	g.policy(storage.PolicyActive, rules...)
 }
 
-// TestWithoutActivePolicy is M02: what no active policy grants is denied; a conversation can still begin.
+// TestWithoutActivePolicy checks M02: a call that no active policy grants is denied; a conversation can still begin.
 func TestWithoutActivePolicy(t *testing.T) {
 	g := newGateway(t, nil, nil)
 	g.policy(storage.PolicyDraft, grant("*"))
@@ -192,7 +192,7 @@ func TestWithoutActivePolicy(t *testing.T) {
 	}
 }
 
-// TestBatches is M03: nothing of a batch is forwarded when one of its messages is refused.
+// TestBatches checks M03: nothing of a batch is forwarded when one of its messages is refused.
 func TestBatches(t *testing.T) {
 	g := newGateway(t, nil, nil)
 	g.policy(storage.PolicyActive, grant("tools/call:open"), grant("tools/call:ask:approve"))
@@ -241,7 +241,7 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// TestTasks is O14: a task belongs to the user, agent and server of the call that created it.
+// TestTasks checks O14: a task belongs to the user, agent and server of the call that created it.
 func TestTasks(t *testing.T) {
 	g := newGateway(t, nil, nil)
 	g.policy(storage.PolicyActive, grant("tools/call:open"))
@@ -281,8 +281,8 @@ func TestTasks(t *testing.T) {
 	}
 }
 
-// TestStrayList is M11: a client that uses the id of a list under way for another request gets the list in that one's
-// answer from servers that tell requests apart by their ids alone. It is filtered there, too.
+// TestStrayList checks M11: a client that reuses the id of a running list request for another request gets the list as
+// that request's answer, from servers that tell requests apart by their ids alone. It is filtered there, too.
 func TestStrayList(t *testing.T) {
 	g := newGateway(t, nil, nil)
 	g.policy(storage.PolicyActive, grant("tools/call:open"))
@@ -405,8 +405,8 @@ func TestApproval(t *testing.T) {
 	}
 }
 
-// TestChanges is M22: a change of policies is in force for the next call once it is stored, and for lists on streams that
-// are open.
+// TestChanges checks M22: a change of policies is in force for the next call once it is stored, and for lists on open
+// streams.
 func TestChanges(t *testing.T) {
 	g := newGateway(t, nil, nil)
 	p := g.policy(storage.PolicyActive, grant("tools/call:a"))
@@ -435,8 +435,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestChangesOfAgent is M22 for who the caller is: a client that becomes an agent while its stream is open sees by then what
-// the policy for that agent grants.
+// TestChangesOfAgent checks M22 for the caller's agent: a client that becomes an agent while its stream is open then
+// sees the objects that the policy for that agent grants.
 func TestChangesOfAgent(t *testing.T) {
 	g := newGateway(t, nil, nil)
 	g.policy(storage.PolicyActive, grant("tools/call:a"))

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// breakPins makes what is pinned unreadable, and mend readable again.
+// breakPins makes the pins unreadable, and mend makes them readable again.
 func (g *pipeline) breakPins() (mend func()) {
 	g.Helper()
 	var config struct {
@@ -30,7 +30,7 @@ func (g *pipeline) breakPins() (mend func()) {
 		if _, err := db.ExecContext(g.Context(), "ALTER TABLE "+from+" RENAME TO "+to); err != nil {
 			g.Fatal(err)
 		}
-		g.api(console, http.MethodPost, "/api/server-directory", object{"name": to, "url": "https://x.example/", "provider": "none", "requires_auth": false}) // what is kept in memory is read anew
+		g.api(console, http.MethodPost, "/api/server-directory", object{"name": to, "url": "https://x.example/", "provider": "none", "requires_auth": false}) // the cached values are read anew
 	}
 	rename("tool_pins", "gone")
 	return func() { rename("gone", "tool_pins") }

@@ -51,8 +51,8 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestStreamsEnd is W07 and M22 for streams: one whose right has ended is ended in the background, one that still has it
-// goes on, and so does what needs no right.
+// TestStreamsEnd checks W07 and M22 for streams: one whose right has ended is ended in the background, one that still
+// has it goes on, and so does one that needs no right.
 func TestStreamsEnd(t *testing.T) {
 	g := newGateway(t, nil, nil)
 	p := g.policy(storage.PolicyActive, grant("*"))

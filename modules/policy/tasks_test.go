@@ -31,7 +31,8 @@ func (c *countedTasks) Tasks(context.Context, storage.TaskOwner, time.Time) ([]s
 
 func (c *countedTasks) ForgetTasks(context.Context, time.Time) error { return c.err }
 
-// TestManyTasks has a server tell of more and more tasks in one answer: the writes that it causes are bounded.
+// TestManyTasks lets a server announce more and more tasks in one answer, and checks that the number of writes is
+// bounded.
 func TestManyTasks(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err  error

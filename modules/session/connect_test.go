@@ -41,7 +41,7 @@ func (g *gateway) entry(slug string, provider storage.Provider, oauth storage.OA
 
 var connectForm = regexp.MustCompile(`action="(/connect/[^"]+)"[^>]*>\s*<input type="hidden" name="form" value="([^"]+)"`)
 
-// fill is the form of a page with what a user types.
+// fill returns the form of a page with a user's input.
 func (a answer) fill(t *testing.T, typed url.Values) url.Values {
 	t.Helper()
 	found := connectForm.FindStringSubmatch(a.body)

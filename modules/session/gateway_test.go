@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/caddyserver/caddy/v2/modules/standard" // what the shipped binary links
+	_ "github.com/caddyserver/caddy/v2/modules/standard" // the modules that the shipped binary links
 	"github.com/google/uuid"
 
 	"github.com/durward-gateway/durward/internal/approval"
@@ -40,7 +40,7 @@ const (
 	bound        = 30 * time.Second
 )
 
-// gateway is a running configuration of durward_session, durward_auth and a handler that keeps what it is given.
+// gateway is a running configuration of durward_session, durward_auth and a handler that keeps the requests it gets.
 type gateway struct {
 	t       *testing.T
 	address string
@@ -204,7 +204,7 @@ func (g *gateway) post(path, cookie string, form url.Values, lines ...string) an
 
 var formField = regexp.MustCompile(`action="(/approvals/[^"]+)">\s*<input type="hidden" name="form" value="([^"]+)"`)
 
-// form is what a page's buttons send.
+// form returns the values that a page's buttons send.
 func (a answer) form(t *testing.T, says string) url.Values {
 	t.Helper()
 	found := formField.FindStringSubmatch(a.body)

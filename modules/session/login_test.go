@@ -124,7 +124,7 @@ func TestLoginRefused(t *testing.T) {
 			if set := a.cookies(); set["__Host-durward"] != nil || set["__Host-durward-login"] == nil {
 				t.Errorf("cookies %v", set)
 			}
-			// Whatever it was, the attempt is over where its state was named.
+			// In every case the attempt is over when its state was named.
 			if c.status != http.StatusBadRequest {
 				g.end(b, nil).page(t, http.StatusBadRequest)
 			}

@@ -29,7 +29,7 @@ func (l limited) EnabledRateLimits(context.Context, string) ([]storage.RateLimit
 	return []storage.RateLimit{l.RateLimit}, nil
 }
 
-// public is the credential of a server that needs none.
+// public is the credential source of a server that needs none.
 type public struct{ app.CredentialSource }
 
 func (public) Credential(context.Context) (broker.Credential, error) { return broker.Credential{}, nil }

@@ -58,5 +58,5 @@ func TestRefusedStreams(t *testing.T) {
 	}
 }
 
-// unasked is the credential of a call that never comes to need one.
+// unasked is the credential source of a call that never comes to need one.
 type unasked struct{ app.CredentialSource }

@@ -119,7 +119,7 @@ func challenge() string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// request is a good authorization request of dev-agent, with changes: a nil value takes a parameter out.
+// request returns a valid authorization request of dev-agent, with changes: a nil value removes a parameter.
 func request(changes map[string][]string) url.Values {
 	q := url.Values{
 		"response_type": {"code"}, "client_id": {ClientAgent}, "redirect_uri": {callback}, "state": {"s t&a=te"},
