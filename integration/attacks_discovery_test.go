@@ -101,7 +101,7 @@ func TestAttackDiscovery(t *testing.T) {
 			}
 		})
 	}
-	// What points elsewhere is passed over, and the upstream's own places are looked at.
+	// Metadata that points elsewhere is passed over, and the upstream's own addresses are tried.
 	for _, tc := range []struct {
 		name   string
 		change func(p *grantor)

@@ -31,7 +31,7 @@ type grantor struct {
 	calls    int // of /mcp with a token that is good
 	rejected int // of /mcp with one that is not
 
-	// What tests change.
+	// Tests change these.
 	metadata  map[string]any                                            // replaces members; nil removes
 	resource  map[string]any                                            // the same for the resource's document
 	challenge string                                                    // of /mcp; "" is the right one
@@ -67,7 +67,7 @@ func newGrantor(t testing.TB) *grantor {
 		p.revoked = append(p.revoked, r.PostForm)
 	})
 	mux.HandleFunc("/mcp", p.serveMCP)
-	// What answers asks it for its address.
+	// The handlers ask it for its address.
 	p.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
 		p.paths = append(p.paths, r.URL.Path)

@@ -56,7 +56,7 @@ func TestAuditFull(t *testing.T) {
 			if err := unix.Prlimit(pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: uint64(info.Size()) + 100, Max: unix.RLIM_INFINITY}, &before); err != nil {
 				t.Fatal(err)
 			}
-			// What the journal has laid out ahead, 256 KiB, is still written: some 260 bytes for each call.
+			// The space that the journal has laid out ahead, 256 KiB, is still written: some 260 bytes for each call.
 			seen := reached(party)
 			a := g.callTool(token, s, session, "echo")
 			for calls := 0; a.status == http.StatusOK && calls < 3_000; calls++ {
@@ -92,7 +92,7 @@ func TestAuditFull(t *testing.T) {
 				t.Fatal(err)
 			}
 			g.callTool(token, s, session, "echo").want(t, http.StatusOK)
-			// What was made all the same is recorded when there is room again, or counted as lost.
+			// A call that was made in spite of it is recorded when there is room again, or counted as lost.
 			lost, err := strconv.Atoi(g.metric(`durward_audit_lost_total{where="journal"}`))
 			if rows, _ := g.audit(g.token(admin), url.Values{"tool": {"small"}}); err != nil || len(rows)+lost < 1+want || tc.llm != http.StatusOK && len(rows) != 1 {
 				t.Errorf("%d calls to models were made, %d are recorded, %d lost: %v", 1+want, len(rows), lost, err)

@@ -19,7 +19,8 @@ import (
 	"github.com/durward-gateway/durward/integration/rig"
 )
 
-// clientUser logs in with the clients of these tests, and clientAccount is what she has connected at the demo.
+// clientUser logs in with the clients of these tests, and clientAccount is the account that she has connected at the
+// demo.
 const (
 	clientUser    = "alice@example.test"
 	clientAccount = "demo-bob"

@@ -46,7 +46,7 @@ func TestDevScreenComesFirst(t *testing.T) {
 		response.Body.Close()
 	}
 	administer()
-	// What the test writes comes after all that was written until now.
+	// The test's own writes come after all earlier output.
 	const mark = "END OF WHAT CAME BEFORE"
 	if _, err := io.WriteString(terminal, mark); err != nil {
 		t.Fatal(err)

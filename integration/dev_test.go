@@ -48,7 +48,7 @@ func TestDevTour(t *testing.T) {
 			t.Errorf("the tour does not end with %q:\n%s", end, text.stdout)
 		}
 	}
-	// What a user connected stays theirs.
+	// A user's connection stays theirs.
 	d.connect(t, d.token(t), "demo-bob")
 	kept := slices.DeleteFunc(slices.Clone(want), func(step string) bool { return step == "disconnect" || step == "refused" })
 	if diff := cmp.Diff(kept, d.tour(t)); diff != "" {
@@ -252,8 +252,8 @@ func TestDevRefusedTokens(t *testing.T) {
 	}
 	d.process.kill()
 	<-d.process.exited
-	// What was killed leaves its socket, on which nobody answers, and a folder is no configuration: both times the gateway is looked for
-	// where Caddy's admin endpoint is by default, here at a port that nobody has.
+	// A killed process leaves its socket, on which nobody answers, and a folder is no configuration: both times the
+	// gateway is looked for where Caddy's admin endpoint is by default, here at a port that nobody has.
 	if err := os.Mkdir(home.file("Caddyfile"), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ type trace struct {
 	text      []byte
 }
 
-// sentAnswer is what the gateway answered to a request, and the kinds of secrets that the answer may hold.
+// sentAnswer is the answer of the gateway to a request, with the kinds of secrets that it may hold.
 type sentAnswer struct {
 	request string
 	whole   []byte

@@ -275,7 +275,8 @@ func (p *Proxy) forward(l *link, to io.Writer, from io.Reader) {
 			break
 		}
 	}
-	// What an end said before it closed has been passed on: a quiet end is enough, and the other way ends with it.
+	// The bytes that an end sent before it closed have been passed on: a quiet end is enough, and the other way ends with
+	// it.
 	for _, c := range []net.Conn{l.client, l.server} {
 		_ = c.Close()
 	}

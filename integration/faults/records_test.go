@@ -28,7 +28,7 @@ func TestBrokenRecord(t *testing.T) {
 	database.Exec(t, `UPDATE connections SET sealed_credential = set_byte(sealed_credential, length(sealed_credential) - 1,
 		get_byte(sealed_credential, length(sealed_credential) - 1) # 1)
 		WHERE user_id = (SELECT id FROM users WHERE subject = 'unlucky')`)
-	n.Kill() // what it knew of them
+	n.Kill() // drops its cached facts about them
 	n.restart()
 	for range 2 {
 		if a := n.call(client, unlucky, locked, "echo"); !rig.LeadsToConnect(a.status, a.body) {

@@ -112,8 +112,7 @@ func (c *Core) standing(ctx context.Context, v *verified) (*lastStanding, error)
 }
 
 // refuses reports whether a token is among the revoked ones. A token without a time of issue is among them. So is one
-// that this node saw before the revocation, whatever its issuer's clock says. One that does not say when it was issued
-// is; so is one that was here before, whatever its issuer's clock says.
+// that this node saw before the revocation, whatever its issuer's clock says.
 func (s *standing) refuses(v *verified) bool {
 	if s.revokedAt.IsZero() {
 		return false
@@ -145,8 +144,7 @@ func (c *Call) epoch() cache.Epoch {
 }
 
 // renewStanding returns a *streams.Ended when the caller's token or key was revoked since the call began. The store is
-// asked only when something of the organization was written since. It is looked up only when something of the
-// organization was written since.
+// asked only when something of the organization was written since.
 func (c *Call) renewStanding(ctx context.Context) error {
 	if c.token == nil && c.key == nil || c.epoch() == c.stood {
 		return nil

@@ -25,8 +25,7 @@ type APIKey struct {
 
 // apiKeys caches the facts about API keys. It holds neither raw keys nor anything from which they could be found.
 type apiKeys struct {
-	// homes caches the home of each key by the key's HMAC, for all organizations. The entries never change. What they hold
-	// never changes.
+	// homes caches the home of each key by the key's HMAC, for all organizations. The entries never change.
 	homes *cache.Cache[*keyHome]
 	// states caches the present state of keys. An entry ends with the epoch of its organization: once a revocation is
 	// committed, no request is served by an earlier state.
@@ -61,8 +60,7 @@ type keyHome struct {
 	from atomic.Uint64
 }
 
-// knownKey holds a key as the store has it. Requests share it: it is never changed. Requests share it: nothing of that
-// is ever changed.
+// knownKey holds a key as the store has it. Requests share it: it is never changed.
 type knownKey struct {
 	key storage.APIKey
 	// userRevoked reports whether the key's user was revoked after the key was made.
@@ -153,8 +151,7 @@ func (c *Call) enterWith(ctx context.Context, home *keyHome, mark uint64) error 
 	return nil
 }
 
-// keyState returns the present state of a key. Its error is token.ErrInvalid when the key is no longer valid. Its error
-// is token.ErrInvalid when it is no longer good.
+// keyState returns the present state of a key. Its error is token.ErrInvalid when the key is no longer valid.
 func (c *Core) keyState(ctx context.Context, home *keyHome) (*knownKey, error) {
 	known, err := c.resources.keys.states.Get(ctx, home.state, home.load)
 	switch {
@@ -193,7 +190,7 @@ func (c *Core) WrongToken(raw, remote string, refusal error) error {
 }
 
 // findKey finds the home of a key by its stored digest. A key that does not exist costs the same look-ups whatever it
-// looks like (attack K01). One that nobody has costs the same look-ups whatever it looks like (attack K01).
+// looks like (attack K01).
 func (r *resources) findKey(ctx context.Context, digests [][]byte) (*keyHome, error) {
 	for _, digest := range digests {
 		holder, err := r.store.APIKeyByHMAC(ctx, digest)

@@ -39,7 +39,7 @@ func newRedaction(names []string) redaction {
 }
 
 // arguments returns the arguments of a call in the form that the audit log keeps. left reports that they are too large
-// and were left out. left: they are too large, and left out.
+// and were left out.
 func (r redaction) arguments(text []byte) (kept json.RawMessage, left bool) {
 	if len(text) > maxKeptArguments {
 		return nil, true

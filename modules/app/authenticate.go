@@ -12,7 +12,7 @@ import (
 	"github.com/durward-gateway/durward/internal/token"
 )
 
-// verified is a token that was verified once, with its facts about the caller. Requests share it. Requests share it.
+// verified is a token that was verified once, with its facts about the caller. Requests share it.
 type verified struct {
 	*person
 	*attributes
@@ -23,8 +23,7 @@ type verified struct {
 }
 
 // person holds the part that tokens with the same facts have in common. Tokens share it: for a new token of a known
-// person only the signature has to be checked. Tokens share it, which spares a new one of somebody known most of what
-// is not its signature.
+// person only the signature has to be checked.
 type person struct {
 	who      Caller        // but for the end of a token
 	history  cache.History // of the organization
@@ -54,7 +53,7 @@ func (c *Core) Authenticate(ctx context.Context, raw, resource string) (*Caller,
 }
 
 // verified returns the facts of a token, once it was verified. It does not check whether the user's tokens were
-// revoked. Whether its user's tokens were revoked is not looked at.
+// revoked.
 func (c *Core) verified(ctx context.Context, raw, resource string) (*verified, error) {
 	if len(raw) > token.MaxSize {
 		return nil, token.ErrInvalid // before its digest is made (J22)
@@ -141,7 +140,6 @@ func (c *Core) person(ctx context.Context, claims *token.Claims, identity Identi
 
 // resolve finds the organization and the user that a token names, or makes them when they are new. issued is the time
 // of issue of the token; it is zero for a token that has none, or that does not have all facts of the user's tokens.
-// issued is when the token was; zero for one that does not say, or not all that the user's tokens do.
 func (c *Core) resolve(ctx context.Context, who caller.Identity, rules *IdentityRules, issued time.Time) (Caller, error) {
 	now := time.Now()
 	organization, err := c.Store.ResolveOrganization(ctx, who.Organization, now)

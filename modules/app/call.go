@@ -185,8 +185,7 @@ func WithCall(r *http.Request, call *Call) *http.Request {
 }
 
 // CallOf returns the call of a request. It reports false when the Caddyfile has the gateway's handlers in the wrong
-// order; the request must then be refused. Without one the Caddyfile has our handlers in the wrong order, and the
-// request must be refused.
+// order; the request must then be refused.
 func CallOf(r *http.Request) (*Call, bool) {
 	call, ok := r.Context().Value(callKey{}).(*Call)
 	return call, ok

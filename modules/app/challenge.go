@@ -8,7 +8,7 @@ import (
 )
 
 // Challenge answers 401 with the header that tells a client how to log in. sent reports whether the request carried a
-// token; the token was then wrong. sent says that the request carried a token, which is then what was wrong.
+// token; the token was then wrong.
 func Challenge(w http.ResponseWriter, r *http.Request, core *Core, sent bool) {
 	message := "A bearer token is needed"
 	if sent {

@@ -19,7 +19,7 @@ func (c *Core) EndConnection(key storage.ConnectionKey) {
 }
 
 // Disconnect deletes a user's own credential for a server, and ends the streams that use it. The error is
-// storage.ErrNotFound when there is none. storage.ErrNotFound when there is none.
+// storage.ErrNotFound when there is none.
 func (c *Core) Disconnect(ctx context.Context, key storage.ConnectionKey) error {
 	if err := c.Broker.Disconnect(ctx, key); err != nil {
 		return err

@@ -97,7 +97,7 @@ func (a *App) loadCoordinator(ctx caddy.Context) error {
 	return nil
 }
 
-// coordination holds the counters that nodes share. nil: this node counts alone. nil: this node counts alone.
+// coordination holds the counters that nodes share. nil: this node counts alone.
 type coordination struct {
 	lifetime
 	coordinator *coordinate.Coordinator

@@ -256,7 +256,7 @@ func (a *App) bind(core *Core) (err error) {
 }
 
 // furnish makes the parts that need the data keys of the store. Nobody has the core yet, so nobody sees it half
-// finished. Nobody has the core yet, so that nobody sees half of it.
+// finished.
 func (a *App) furnish(ctx context.Context, core *Core) (err error) {
 	if core.Keyring, err = core.resources.openKeyring(ctx, core.masters); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 )
 
 // Decision is the decision of durward_policy on a call, made before anything of the call left. A call without one is
-// not carried anywhere. A call without one is carried nowhere.
+// not carried anywhere.
 type Decision struct {
 	// Off reports that the configuration says `durward_policy off`, and that nothing was judged.
 	Off bool

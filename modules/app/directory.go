@@ -56,8 +56,7 @@ func (c *Core) syncDirectory(ctx context.Context, development DevelopmentIdentit
 }
 
 // storedBefore reports whether an earlier configuration has stored exactly these templates. If so, a node stays ready
-// when it gets another configuration while its database is read-only. So a node stays ready that gets another
-// configuration while its database only reads.
+// when it gets another configuration while its database is read-only.
 func (c *Core) storedBefore() bool {
 	stored := c.resources.templates.Load()
 	return stored != nil && *stored == digest(c.directory)

@@ -21,8 +21,7 @@ type exitHandler struct{ app *App }
 const spreadOfStream = time.Millisecond
 
 // exitBegan returns the time at which the process began to exit. A configuration that is being replaced at that time
-// waits together with its successor, and not before it. A configuration that is being replaced by then waits with the
-// one that follows, and not before it.
+// waits together with its successor, and not before it.
 var exitBegan = sync.OnceValue(time.Now)
 
 // Handle passes connections on to the next configuration. When the process stops, it first waits until load balancers

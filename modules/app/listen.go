@@ -74,8 +74,7 @@ func (l *listening) add(listener *handover.Listener) {
 
 // share makes the server of a handler that is being provisioned listen on shared sockets. An address with its own way
 // to listen is left alone. So is every address when there is a shutdown_delay: Caddy would take each reload for an end
-// of the socket, and wait. An address that says how to listen is left alone, and so is every address when there is a
-// shutdown_delay: Caddy would take each reload for an end of the socket, and wait.
+// of the socket, and wait.
 func (l *listening) share(ctx caddy.Context) {
 	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	if !ok || delaysShutdown(ctx) {

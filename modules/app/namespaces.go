@@ -58,7 +58,7 @@ type ModelProvider interface {
 	// Authorize sets an account's secret, which may be empty, and all other headers that every request needs.
 	Authorize(h http.Header, secret seal.Secret)
 	// Headers returns the rules for the headers of the client and of the answer that may pass. Headers that tell about the
-	// gateway's own account do not pass. What tells of the gateway's own account does not.
+	// gateway's own account do not pass.
 	Headers() *forward.Rules
 }
 

@@ -6,8 +6,7 @@ import (
 )
 
 // Navigates reports whether a request comes from a browser that opens a page or sends a form. Programs get JSON:
-// clients that send a credential or a header of MCP, or that accept JSON or an event stream. Programs are answered with
-// JSON: whoever shows a credential, or names a header of MCP's, or can read JSON or an event stream.
+// clients that send a credential or a header of MCP, or that accept JSON or an event stream.
 func Navigates(r *http.Request) bool {
 	accept := r.Header["Accept"]
 	if len(accept) != 1 || !strings.Contains(accept[0], "text/html") || (r.Method != http.MethodGet && r.Method != http.MethodPost) {

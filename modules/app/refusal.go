@@ -13,8 +13,7 @@ import (
 const TextNotConnected = "Your account is not connected to this server"
 
 // NotConnected returns the refusal of a call whose user has no credential for the server. reason gives the cause, in
-// words for the user; "" when they never connected. reason says why not, in words for the user; "" when they never
-// connected.
+// words for the user; "" when they never connected.
 func (c *Call) NotConnected(reason string) *ServiceError {
 	message := TextNotConnected
 	if reason != "" {

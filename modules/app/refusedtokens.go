@@ -16,7 +16,7 @@ import (
 )
 
 // refusedTokens holds the tokens that this process refused last. They outlive reloads: an operator changes the
-// configuration because of them. They outlive reloads: a configuration is changed because of them.
+// configuration because of them.
 var refusedTokens refused.Book
 
 // maxLook is the longest time that a refusal waits for the keys of an issuer, only to check whether the token is

@@ -127,7 +127,7 @@ func TestCountTokensOfTarget(t *testing.T) {
 			if !strings.Contains(got.body, step.says) || strings.Join(tried, " ") != step.tried {
 				t.Errorf("%v, %s: %s, tried %q", scope, step.model, got.body, tried)
 			}
-			if step.status != 429 { // a refused count did not reach the provider
+			if step.status != 429 { // a refused count is not counted as a request
 				before++
 			}
 			now := g.status()

@@ -107,8 +107,7 @@ func (v *visit) connectWithout(name string) {
 	v.say(http.StatusNotFound, titleNotReached, text)
 }
 
-// find looks up the server. A server of another organization is answered like one that does not exist. Another
-// organization's is answered like one that does not exist.
+// find looks up the server. A server of another organization is answered like one that does not exist.
 func (c *connect) find(name string) bool {
 	server, err := storage.Server{}, storage.ErrNotFound
 	if slug.Valid(name) {

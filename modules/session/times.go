@@ -34,7 +34,7 @@ func (v *visit) zone() *time.Location {
 	return time.UTC
 }
 
-// maxZone is the limit for the name of a time zone, in bytes.
+// maxZone is the limit for the name of a time zone, in bytes: the longest known one has 32 bytes.
 const maxZone = 64
 
 // knownZone returns the name of a time zone if it is one, else "". Local is refused: it is not the reader's zone.

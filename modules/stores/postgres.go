@@ -82,7 +82,7 @@ func (p *Postgres) Key() string {
 	return fmt.Sprintf("postgres %s %d %s", hex.EncodeToString(sum[:]), cmp.Or(p.MaxConns, postgres.DefaultMaxConns), cmp.Or(p.Migrate, migrateOn))
 }
 
-// Open implements app.StoreOpener. The result is a storage.RemoteStore. What it makes is a storage.RemoteStore.
+// Open implements app.StoreOpener. The result is a storage.RemoteStore.
 func (p *Postgres) Open(context.Context) (storage.Store, error) {
 	store, err := postgres.New(p.dsn.Reveal(), postgres.Options{MaxConns: p.MaxConns, KeepSchema: p.Migrate == migrateOff, Migrating: p.migrating}) //nolint:contextcheck // no connection is made yet
 	if err != nil {
