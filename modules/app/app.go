@@ -36,7 +36,7 @@ type App struct {
 	// the site listens on.
 	PublicURL string `json:"public_url,omitempty"`
 
-	// The store, in which servers, connections and everything else are kept. Required.
+	// The store, which keeps servers, connections and all other data. Required.
 	StoreRaw json.RawMessage `json:"store,omitempty" caddy:"namespace=durward.stores inline_key=driver"`
 
 	// References to the master keys: 32 random bytes each, as base64 or hex. The first one encrypts; the others can still
@@ -51,8 +51,9 @@ type App struct {
 	// development identity provider, every loopback origin.
 	Origins []string `json:"origins,omitempty"`
 
-	// Where a browser may be sent after connecting an account: exact origins with a path prefix that matches by whole
-	// segments. Default: the origin of the public URL; with the development identity provider, loopback origins too.
+	// Addresses to which a browser may be sent after connecting an account: exact origins with a path prefix that matches
+	// by whole segments. Default: the origin of the public URL; with the development identity provider, loopback origins
+	// too.
 	ReturnURLs []string `json:"return_url,omitempty"`
 
 	// Exceptions to the rule that the gateway speaks only https and only to public addresses. Default: none; with the
@@ -66,14 +67,14 @@ type App struct {
 	// Upper bounds, in bytes, of what is read into memory. Default: that of each member.
 	Sizes *Sizes `json:"sizes,omitempty"`
 
-	// Where nodes count rate limits together. Default: in the store's database, when it can keep counters; else this node
-	// counts alone.
+	// The place at which nodes count rate limits together. Default: in the store's database, when it can keep counters;
+	// else this node counts alone.
 	CoordinatorRaw json.RawMessage `json:"coordinate,omitempty" caddy:"namespace=durward.coordinators inline_key=kind"`
 
-	// How nodes count rate limits together. Default: that of each member.
+	// The rules by which nodes count rate limits together. Default: that of each member.
 	LimitRules *LimitRules `json:"limits,omitempty"`
 
-	// What becomes of clients that are not registered as agents. Default: they may call what policies for all agents allow;
+	// The rules for clients that are not registered as agents. Default: they may call what policies for all agents allow;
 	// with the development identity provider, they are registered.
 	Agents *AgentRules `json:"agents,omitempty"`
 
@@ -81,24 +82,24 @@ type App struct {
 	// client; with the development identity provider, `dev-console`.
 	ApprovalClients []string `json:"approval_clients,omitempty"`
 
-	// Who may open streams of `/sse`. Default: every connected user, unless a rule denies it.
+	// The rules for opening streams of `/sse`. Default: every connected user, unless a rule denies it.
 	SSE *SSERules `json:"sse,omitempty"`
 
-	// What becomes of tools whose definition changed after it was first seen. Default: the change is flagged, and the tool
+	// The rules for tools whose definition changed after it was first seen. Default: the change is flagged, and the tool
 	// can be called.
 	Pinning *PinRules `json:"pin,omitempty"`
 
-	// What clients get whose user has not connected the server's account: `guide`, a conversation that leads the user to the
-	// page on which they connect, and goes on with the server then; or `refuse`, 403. Default: guide.
+	// The answer to clients whose user has not connected the server's account: `guide`, a conversation that leads the user
+	// to the page for connecting, and then goes on with the server; or `refuse`, 403. Default: guide.
 	Unconnected string `json:"unconnected,omitempty"`
 
-	// What the audit log keeps of calls, what becomes of calls when it cannot be written, and who gets a copy of it. Default:
-	// that of each member.
+	// The rules for records of calls in the audit log, for calls that cannot be recorded, and for copies of the log.
+	// Default: that of each member.
 	Audit *AuditRules `json:"audit,omitempty"`
 
-	// A reference to a table of what models cost, `{file./path}`. Where it names a model, its price takes precedence over that
-	// of the table which ships with the gateway; with another currency, it replaces that table. Default: none; only the shipped
-	// table applies.
+	// A reference to a table of the prices of models, `{file./path}`. Where it names a model, its price takes precedence
+	// over that of the table which ships with the gateway; with another currency, it replaces that table. Default: none;
+	// only the shipped table applies.
 	Prices string `json:"prices,omitempty"`
 
 	// Accounts with providers of models that every organization can use, besides those that it has itself. Default: none; the

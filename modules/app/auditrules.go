@@ -20,7 +20,7 @@ type AuditRules struct {
 	// When a record is on the disk: before the credential leaves (`always`), or at most 50 ms after it was written (empty). In
 	// both cases it survives the end of the process. Default: empty.
 	Sync string `json:"sync,omitempty"`
-	// Who gets a copy of every record, besides the store. Default: nobody.
+	// The receivers of a copy of every record, besides the store. Default: nobody.
 	Sinks []AuditSink `json:"sinks,omitempty"`
 	// Keep the arguments of calls, up to 16 KiB each. Default: false, only their digest (SHA-256 of the bytes).
 	Arguments bool `json:"arguments,omitempty"`

@@ -17,7 +17,7 @@ const (
 	// clockAlarm is the gap above which the log warns, clockRefused the one above which the node is not ready.
 	clockAlarm   = 5 * time.Second
 	clockRefused = time.Minute
-	// clockReminder is how often the log repeats a warning.
+	// clockReminder is the interval at which the log repeats a warning.
 	clockReminder = time.Minute
 )
 

@@ -17,8 +17,9 @@ import (
 
 // LimitRules holds the rules by which nodes that share counters count rate limits.
 type LimitRules struct {
-	// What a node does while the counters that nodes share cannot be reached: `local` holds it to the limit divided by the
-	// number of nodes, `closed` refuses limited calls with 503, `open` holds it to the whole limit. Default: `local`.
+	// The behaviour of a node while the counters that nodes share cannot be reached: `local` holds it to the limit divided
+	// by the number of nodes, `closed` refuses limited calls with 503, `open` holds it to the whole limit. Default:
+	// `local`.
 	OnStoreFailure string `json:"on_store_failure,omitempty"`
 	// `exact` asks the shared counters for every call; `share` lets nodes take small leases; at most 5 % too much gets
 	// through. Default: `exact`.

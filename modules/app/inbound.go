@@ -112,7 +112,7 @@ func (in *Inbound) Single() *jsonrpc.Message {
 	return &in.Message.Messages[0]
 }
 
-// Kind returns the kind of a stream that stays open until somebody ends it: the GET stream, and the 2026 revision's
+// Kind returns the kind of a stream that stays open until one side ends it: the GET stream, and the 2026 revision's
 // subscription.
 func (in *Inbound) Kind() streams.Kind {
 	if in.Request.Method == http.MethodGet {

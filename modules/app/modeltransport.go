@@ -14,7 +14,7 @@ import (
 // modelHeaderTimeout is the longest time until a model begins its answer, unless the configuration sets another.
 const modelHeaderTimeout = 5 * time.Minute
 
-// newModelForwarder makes a forwarder for providers of models: WithConnectTimeout limits its connecting.
+// newModelForwarder does the work of newForwarder for providers of models: WithConnectTimeout limits its connecting.
 func (a *App) newModelForwarder(ctx caddy.Context, transport *Transport) (*forward.Forwarder, func(), error) {
 	options, limits, err := transport.options(ctx)
 	if err != nil {

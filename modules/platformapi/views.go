@@ -84,7 +84,7 @@ type entryView struct {
 	AuthParams     authParamsView   `json:"auth_params"`
 	Scopes         []string         `json:"scopes"`
 	OAuth          endpointsView    `json:"oauth"`
-	// resource is auto, off, or the same URI as in oauth.
+	// resource is auto, off, or the URI that oauth has too.
 	Resource            string            `json:"resource"`
 	AuthMethod          string            `json:"token_endpoint_auth_method"`
 	AuthorizationParams map[string]string `json:"authorization_params"`
@@ -119,8 +119,7 @@ func params(p map[string]string) map[string]string {
 	return p
 }
 
-// pagination tells the place of a page in a list. The neighbours are null at the ends: clients follow next_page until
-// it is null.
+// pagination says where in a list a page is. The neighbours are null at the ends: clients follow next_page until it is.
 type pagination struct {
 	Page         int  `json:"page"`
 	Limit        int  `json:"limit"`
@@ -135,7 +134,7 @@ type pageView[T any] struct {
 	Pagination pagination `json:"pagination"`
 }
 
-// viewPage shows a page. For a page behind the end, the previous page is the last existing one.
+// viewPage shows a page. Behind the last page, the previous one is the last that there is.
 func viewPage[T, V any](asked storage.PageRequest, page storage.Page[T], view func(T) V) pageView[V] {
 	pages := (page.Total + asked.Limit - 1) / asked.Limit
 	p := pagination{Page: asked.Number, Limit: asked.Limit, Total: page.Total, Pages: pages}

@@ -43,8 +43,8 @@ func (v *visit) aboutTool(ctx context.Context, a *storage.Approval) (about, []hi
 	return about{Known: true, Changed: pins[at].Changed(), Title: title, Description: description}, hintsOf(said.Hints)
 }
 
-// hintsOf describes the effects of a tool by its annotations: an absent one counts as the worse value (2025-11-25,
-// schema, "ToolAnnotations").
+// hintsOf describes the effects of a tool, as MCP reads its annotations: an absent one counts as the worse value
+// (2025-11-25, schema, "ToolAnnotations").
 func hintsOf(said map[string]bool) []hint {
 	if said["readOnlyHint"] {
 		return []hint{{"only reads", "good"}}

@@ -159,7 +159,7 @@ func (s *stream) ended(reason streams.Reason) {
 	s.call.WriteEnded(s.w, s.r, reason)
 }
 
-// run carries events until somebody ends the stream.
+// run carries events until the stream ends.
 func (s *stream) run(ctx context.Context, response *forward.Response) {
 	gauge := s.call.Core.Metrics.Streams.WithLabelValues("sse")
 	gauge.Inc()

@@ -121,8 +121,8 @@ func (f Facts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Command returns the words that start this program again: its name when a shell finds it by that, `go run` when that is how
-// it was started, else its path.
+// Command returns the words that start this program again: its name when a shell finds it by that, `go run` when it was
+// started in that way, otherwise its path.
 func Command() string {
 	started := os.Args[0]
 	name := filepath.Base(started)
