@@ -46,7 +46,7 @@ func (c *mcpClient) sent(t *testing.T, page string) (id string) {
 	return data.Elicitations[0].ElicitationID
 }
 
-// told waits until all of the ids came, and returns what did.
+// told waits until all of the ids came, and returns the received ones.
 func (o *opener) told(t *testing.T, ids ...string) (told []string) {
 	t.Helper()
 	for !slices.Contains(told, ids[0]) || !slices.Contains(told, ids[len(ids)-1]) {

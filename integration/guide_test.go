@@ -71,7 +71,7 @@ func TestUnconnected(t *testing.T) {
 			upstream := newMCPServer(t, tc.options)
 			s := g.bareServer(upstream.url, bearerEntry())
 			g.someTools(s.ID)
-			if tc.version == "2026-07-28" { // the gateway learns of it from whoever is connected
+			if tc.version == "2026-07-28" { // the gateway learns of it from any connected user
 				g.connectBearer(g.token(admin), s, "token")
 				connectMCP(t, g.url+s.path, g.token(admin), tc.version, nil).call(t, "echo", map[string]any{"text": "x"})
 			}
@@ -107,7 +107,7 @@ func TestUnconnected(t *testing.T) {
 				t.Errorf("connect_account: %v %v", result, err)
 			}
 
-			// Somebody else sees what is known by now, as far as they may.
+			// Another user sees the facts that are known by now, as far as they may.
 			other := connectMCP(t, g.url+s.path, g.token(bob), tc.version, nil)
 			rig.Eventually(t, "the tools to be known", func() bool { return slices.Equal(toolNames(t, other), []string{"echo", "wait"}) }) // they are noted in the background
 			other.led(t, "echo", page)

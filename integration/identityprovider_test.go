@@ -68,7 +68,7 @@ func newIdentityProvider(t testing.TB) *identityProvider {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", p.serveMetadata)
 	mux.HandleFunc("GET /jwks", p.serveKeys)
-	p.server = httptest.NewUnstartedServer(mux) // somebody may ask at once, who asked a server that had the port before
+	p.server = httptest.NewUnstartedServer(mux) // a client may ask at once that asked another server on this port before
 	p.server.Start()
 	t.Cleanup(p.server.Close)
 	return p

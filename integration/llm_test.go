@@ -142,7 +142,7 @@ func TestLLMGateway(t *testing.T) {
 	limit := g.object(boss, http.MethodPost, llmBase+"/admin/rate-limits", members{"name": "All", "scope_type": "org", "tokens_per_minute": 100000, "requests_per_minute": 1000, "traffic_type": "llm"})
 	key := g.object(boss, http.MethodPost, llmBase+"/admin/api-keys", members{"name": "Narrow", "scopes": []string{"model:small"}})["key"].(string)
 
-	// A whole answer: the same bytes but for the model, and nobody's secret where it does not belong.
+	// A whole answer has the same bytes except for the model, and no secret where it does not belong.
 	got := g.send(http.MethodPost, chatPath, user, chatAsked, "X-Api-Key", "", "OpenAI-Organization", "org-mine", "Cookie", "c=d").want(t, http.StatusOK)
 	if string(got.body) != chatAnswer {
 		t.Errorf("body %s", got.body)
@@ -217,7 +217,7 @@ func TestLLMGateway(t *testing.T) {
 		t.Errorf("%d refused calls left", n)
 	}
 
-	// Lists show what the caller may use.
+	// Lists show the aliases that the caller may use.
 	for token, want := range map[string]string{user: "claude small", key: "small", rival: "small"} {
 		var list struct{ Data []struct{ ID string } }
 		g.send(http.MethodGet, llmBase+"/v1/models", token, nil).want(t, http.StatusOK).decode(t, &list)
@@ -243,7 +243,7 @@ func TestLLMGateway(t *testing.T) {
 		t.Errorf("status %s", raw.body)
 	}
 
-	// Recorded, with what was used, and without a secret.
+	// Calls are recorded with their usage, and without a secret.
 	log := g.send(http.MethodGet, "/api/audit?kind=call&limit=100", boss, nil).want(t, http.StatusOK)
 	var page struct {
 		Data []struct {

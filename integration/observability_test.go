@@ -58,7 +58,7 @@ func TestAccessLog(t *testing.T) {
 	r.get.close()
 	r.post.close() // a call that goes on would hold up the exit
 	r.stop(t)
-	// A method's name is logged, as the client says it; what is in params never is.
+	// A method's name is logged as the client sends it; values of params never are.
 	log := strings.ReplaceAll(r.output.String(), `"method":"`+marker+`"`, "")
 	if strings.Contains(log, marker) {
 		t.Error("the log holds arguments")

@@ -88,7 +88,7 @@ func TestOverload(t *testing.T) {
 			took = append(took, time.Since(begun))
 		}
 	}()
-	// In turn, because what else the machine does changes what a call costs.
+	// The runs take turns, because other load of the machine changes the cost of a call.
 	var peak, crowd, flood float64
 	const rounds = 3
 	for range rounds {
@@ -196,7 +196,7 @@ func TestMemoryPressure(t *testing.T) {
 	}
 	resident, err := strconv.ParseFloat(r.metric("process_resident_memory_bytes"), 64)
 	t.Logf("%d of %d bodies are held, %.0f MiB resident, %v", held, clients, resident/(1<<20), err)
-	// The limit does not count the program's own pages, nor what the system has not got back yet.
+	// The limit does not count the program's own pages, nor memory that the system has not got back yet.
 	if err != nil || !rig.RaceDetector && resident > limit*3/2 {
 		t.Error("that is too much")
 	}
@@ -220,7 +220,7 @@ func TestMemoryPressure(t *testing.T) {
 // upload is a call whose body stops before its end.
 type upload struct {
 	body     *io.PipeWriter
-	sent     chan struct{}       // closed when there is nothing to send, or nobody who takes it
+	sent     chan struct{}       // closed when there is nothing to send, or no reader
 	answered chan *http.Response // closed when none comes any more
 	err      error               // why none came; readable once answered is closed
 	response *http.Response
@@ -261,7 +261,7 @@ func (u *upload) refused(t *testing.T) bool {
 	t.Helper()
 	select {
 	case <-u.sent:
-		select { // both, when the answer was what ended the sending
+		select { // both, when the answer ended the sending
 		case u.response = <-u.answered:
 		default:
 			return false

@@ -98,7 +98,7 @@ func TestPolicyAPI(t *testing.T) {
 	g.send(http.MethodPost, "/api/policy", boss, nil).want(t, http.StatusUnprocessableEntity)
 	g.send(http.MethodPost, "/api/policy", boss, members{"policies": []any{members{"resourcePolicy": members{}}}}).want(t, http.StatusUnprocessableEntity)
 
-	// The agent goes, and with it what was for it alone.
+	// The agent is deleted, and with it the policies for it alone.
 	g.send(http.MethodDelete, "/api/agents/"+agent, boss, nil).want(t, http.StatusNoContent)
 	if policy := g.object(user, http.MethodGet, path, nil)["policy"].(members); policy["status"] != "ARCHIVED" || !cmp.Equal(policy["application_ids"], []any{agent}) {
 		t.Errorf("%v", policy)

@@ -19,8 +19,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The second pass of the conformance suites: a policy that grants a part of the reference server, and what the suites
-// find then.
+// This is the second pass of the conformance suites: a policy that grants a part of the reference server, and the
+// results of the suites under it.
 const (
 	filteredPolicy   = "conformance/filtered.policy.json"
 	filteredExpected = "conformance/filtered.expected"

@@ -44,7 +44,7 @@ func (g *gateway) serverStatus(s server) string {
 	return now.Status
 }
 
-// become changes what a provider is like.
+// become changes the traits of a provider.
 func (p *thirdParty) become(change func(*traits)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -422,7 +422,7 @@ func (l losses) String() string {
 		l.total(), l.queued, l.read, l.kept, l.http2)
 }
 
-// judge holds what the callers saw against the journal of the upstream: an answered call ran once, any other never.
+// judge compares the callers' answers with the journal of the upstream: an answered call ran once, any other never.
 func (c *callers) judge(t *testing.T, up *numbered) (l losses) {
 	t.Helper()
 	failed := map[int64]bool{}

@@ -161,7 +161,7 @@ func (g *gateway) goroutines() int {
 	return total
 }
 
-// eventually waits until something holds.
+// eventually waits until holds returns true.
 func (g *gateway) eventually(what string, holds func() bool) {
 	g.t.Helper()
 	rig.Eventually(g.t, what, holds)
@@ -233,13 +233,13 @@ func (g *gateway) place() string {
 	return "durward.db"
 }
 
-// storeIsOpen looks from outside whether somebody has the gateway's first store open.
+// storeIsOpen looks from outside whether any process has the gateway's first store open.
 func (g *gateway) storeIsOpen() bool {
 	g.t.Helper()
 	if database := g.database(); database != "" {
 		return pgtest.Texts(g.t, database, `SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'durward'`)[0] != "0"
 	}
-	// SQLite removes the log of a database that nobody has open any more.
+	// SQLite removes the log of a database that no process has open any more.
 	_, err := os.Stat(filepath.Join(g.directory, "durward.db-wal"))
 	return err == nil
 }

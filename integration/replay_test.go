@@ -30,7 +30,7 @@ type replayOutput struct {
 	}
 }
 
-// replay replays a policy and returns what comes out. The gateway may be running.
+// replay replays a policy and returns the output. The gateway may be running.
 func (g *gateway) replay(t *testing.T, policy string, arguments ...string) (out replayOutput) {
 	t.Helper()
 	text, err := g.run(slices.Concat([]string{"replay", "--policy", policy, "--json"}, g.source(), arguments)...)

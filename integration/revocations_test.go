@@ -40,7 +40,7 @@ func (p *grantor) toldAll() bool {
 	return !slices.ContainsFunc(p.handedOut(), func(token string) bool { return !slices.Contains(told, token) })
 }
 
-// revocations counts what became of them.
+// revocations counts the results of revocations.
 func (g *gateway) revocations(event string) int {
 	n, _ := strconv.Atoi(g.metric(`durward_connection_events_total{event="` + event + `"}`))
 	return n

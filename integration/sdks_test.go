@@ -92,7 +92,7 @@ const anthropicFound = `{
 	"broken": {"right": true, "status": 503, "type": "overloaded_error", "retry-after": true}
 }`
 
-// replay answers with what the providers' servers were recorded to say.
+// replay answers with recorded answers of the providers' servers.
 func replay(w http.ResponseWriter, r *http.Request, body string) {
 	var asked struct {
 		Stream        bool

@@ -143,8 +143,8 @@ func TestClientGone(t *testing.T) {
 	}
 }
 
-// begin sends a request in the background and returns what takes the client away, once the answer has begun when that is
-// to be waited for.
+// begin sends a request in the background and returns a function that takes the client away. On request it first waits
+// until the answer has begun.
 func (g *gateway) begin(t *testing.T, method, path, token string, answered bool) (leave func()) {
 	t.Helper()
 	request, err := http.NewRequest(method, g.url+path, strings.NewReader(map[string]string{http.MethodPost: ping}[method]))

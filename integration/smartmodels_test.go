@@ -61,7 +61,8 @@ func TestModelsEvalCommand(t *testing.T) {
 func TestSmartModelPreviewAndEval(t *testing.T) {
 	t.Parallel()
 	const base = "/api/llm-gateway"
-	// The determiner takes what begins with "h" for hard, answers at length when told to, and chooses the first slot else.
+	// The determiner takes texts that begin with "h" for hard, answers at length when told to, and otherwise chooses the
+	// first slot.
 	model := newUpstream(t, func(w http.ResponseWriter, _ *http.Request, body []byte) {
 		said := "0"
 		switch {

@@ -19,7 +19,7 @@ import (
 type thirdParty struct {
 	t      testing.TB
 	server *httptest.Server
-	// draw makes what nobody may guess: codes, tokens, client secrets, session ids.
+	// draw makes secrets that nobody may guess: codes, tokens, client secrets, session ids.
 	draw func(kind string) string
 
 	mu            sync.Mutex
@@ -231,7 +231,7 @@ func (p *thirdParty) guarded(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// noted remembers with what a request came.
+// noted remembers the headers and the query of a request.
 func (p *thirdParty) noted(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
@@ -311,7 +311,7 @@ func (p *thirdParty) serveMCP(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]any{"jsonrpc": "2.0", "id": message.ID, "result": result})
 }
 
-// serveEvents answers with a stream of what the test publishes under a name.
+// serveEvents answers with a stream of the events that the test publishes under a name.
 func (p *thirdParty) serveEvents(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		frames := make(chan string, 64)

@@ -119,7 +119,7 @@ func (g *gateway) callShifty(t *testing.T, s server, name string) string {
 		"Accept", "application/json, text/event-stream").want(t, http.StatusOK).body)
 }
 
-// pin reads what is known of a tool.
+// pin reads the pinned facts about a tool.
 func (g *gateway) pin(t *testing.T, s server, name string) members {
 	t.Helper()
 	for _, one := range g.object(g.token(admin), http.MethodGet, "/api/servers/"+s.Slug+"/tools?limit=100", nil)["data"].([]any) {

@@ -49,7 +49,7 @@ func (s *site) endAndKill(p *grantor, granted server, cycle int) {
 	held, release := p.holdRevocations(codes)
 	var ends sync.WaitGroup
 	for _, e := range all {
-		ends.Go(func() { n.send(client, http.MethodDelete, path, e.token, nil) }) // that has no answer or one: what is there decides
+		ends.Go(func() { n.send(client, http.MethodDelete, path, e.token, nil) }) // an answer or none: the stored state decides
 	}
 	select {
 	case <-held:

@@ -35,7 +35,7 @@ const callTimeout = rig.CallTimeout
 
 const organization = "0190aaaa-0000-7000-8000-00000000fa17"
 
-// admin writes what no journal is kept of.
+// admin writes the objects for which no journal is kept.
 var admin = members{"sub": "0190bbbb-0000-7000-8000-000000000001", "email": "admin@acme.test", "roles": []string{"admin"}}
 
 // members holds the members of a JSON object.

@@ -154,7 +154,7 @@ func (w *writer) choose() *thing {
 	return th
 }
 
-// compare holds what a node shows against the journals: what was written since the last time, or all of it.
+// compare compares the objects that a node shows with the journals: those written since the last time, or all of them.
 func (l *load) compare(all bool) {
 	t := l.site.t
 	t.Helper()
@@ -207,7 +207,7 @@ func (l *load) compareCalls() {
 	})
 }
 
-// compareLists looks for what no journal has, and for what is there twice.
+// compareLists looks for objects that are in no journal, and for duplicates.
 func (l *load) compareLists() {
 	t := l.site.t
 	t.Helper()
@@ -225,7 +225,7 @@ func (l *load) compareLists() {
 		}
 		for _, name := range l.names(k) {
 			switch {
-			case !strings.HasPrefix(name, "w"): // of what the writers write on
+			case !strings.HasPrefix(name, "w"): // the objects that the writers write on
 			case !known[name]:
 				t.Errorf("%s %q is there, or there twice, and in no journal", k.name, name)
 			}

@@ -109,7 +109,7 @@ func TestChartProblemsAreFound(t *testing.T) {
 // literalSecret matches text that must not be written out: addresses with a password, and keys.
 var literalSecret = regexp.MustCompile(`://[^\s/{}]*:[^\s/{}]*@|\b[A-Za-z0-9+/]{43}=|\b[0-9a-f]{48,}\b|BEGIN [A-Z ]*PRIVATE KEY`)
 
-// chartProblems lists what is wrong with rendered manifests.
+// chartProblems lists the problems of rendered manifests.
 func chartProblems(manifests []object) (problems []string) {
 	problem := func(ok bool, text string) {
 		if !ok {
@@ -270,8 +270,8 @@ func TestAddressProblemsAreFound(t *testing.T) {
 	}
 }
 
-// addressProblems lists what is wrong with fixed addresses of services: whoever starts first may be given one that is
-// handed out, and the service that wants it does not start.
+// addressProblems lists the problems of fixed addresses of services: a service that starts first may get one of them
+// dynamically, and the service that wants it does not start.
 func addressProblems(compose object) (problems []string) {
 	services, _ := compose["services"].(object)
 	fixed := 0

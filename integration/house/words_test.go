@@ -99,7 +99,7 @@ func TestOutcomesAreKnown(t *testing.T) {
 	}
 }
 
-// sources calls each with every node of what is linked into the gateway, tests left out.
+// sources calls each with every node of the sources that are linked into the gateway, tests left out.
 func sources(t *testing.T, each func(path string, n ast.Node)) {
 	t.Helper()
 	files := token.NewFileSet()

@@ -245,7 +245,8 @@ func (f *finder) add(kind string, node ast.Node) *change {
 	return c
 }
 
-// changed returns the file with all changes in it. Lines keep their numbers, so that what the compiler refuses is found again.
+// changed returns the file with all changes in it. Lines keep their numbers, so that the place of a compiler error is
+// found again.
 func changed(source []byte, changes []*change) []byte {
 	var inserts []insert
 	for _, c := range changes {

@@ -2,8 +2,8 @@ package main
 
 import "strings"
 
-// switches returns a file for the package: functions that change what they are given when their number is switched on.
-// A number is switched on by DURWARD_MUTANT. The numbers that a run has reached are written to the file
+// switches returns a file for the package: functions that change their argument when their number is switched on. A
+// number is switched on by DURWARD_MUTANT. The numbers that a run has reached are written to the file
 // DURWARD_MUTANT_REACHED, a line each, when its process ends by itself: appended at once, as nothing tells the end.
 func switches(packageName string) []byte {
 	return []byte(strings.Replace(switchesText, "package switches", "package "+packageName, 1))

@@ -49,7 +49,7 @@ type test struct {
 	reaches map[int]bool
 }
 
-// try switches each change of a package on by itself, and returns them all with what the tests made of them.
+// try switches each change of a package on by itself, and returns them all with the results of the tests.
 func try(folder, at string) ([]*change, error) {
 	scratch, err := os.MkdirTemp("", "mutants")
 	if err != nil {

@@ -36,7 +36,7 @@ func main() {
 
 // run returns the command's exit status.
 func run(arguments []string) (int, error) {
-	// An interrupt reaches the command too, which ends then; what it says last is shown.
+	// An interrupt reaches the command too, which ends then; its last output is shown.
 	_, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	command := exec.Command(arguments[0], arguments[1:]...)

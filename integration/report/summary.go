@@ -138,7 +138,7 @@ func (p *testPackage) endTest(name string) {
 	p.running = slices.DeleteFunc(p.running, func(n string) bool { return n == name })
 }
 
-// show writes what tests wrote that did not pass, and what the package wrote beside them: a panic, the end of its time.
+// show writes the output of tests that did not pass, and the other output of the package: a panic, the end of its time.
 func (p *testPackage) show(to io.Writer) {
 	tests := make([]string, 0, len(p.written))
 	for name := range p.written {

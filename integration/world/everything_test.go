@@ -36,8 +36,8 @@ func startEverything(t *testing.T, transport, path string) string {
 	return "http://127.0.0.1:" + port + path
 }
 
-// everythingProbes ask for what has an error last: after one, SDK 1.x resumes the stream that the error came on, and this
-// server's store of events then gives it those of all streams again, in place of new ones.
+// everythingProbes returns probes that ask for errors last: after one, SDK 1.x resumes the stream that the error came
+// on, and this server's store of events then gives it those of all streams again, in place of new ones.
 func everythingProbes() []probe {
 	large := strings.Repeat("five megabytes ", 200_000)
 	gzip := call("gzip-file-as-resource", object{"name": "lab.gz", "data": "data:text/plain;base64," + strings.Repeat("bGFi", 100_000), "outputType": "resource"})

@@ -123,7 +123,7 @@ func (g *guide) gatewayWith(address string, env ...string) *rig.Process {
 	return durward
 }
 
-// script runs a block of the guide with bash and returns what it writes.
+// script runs a block of the guide with bash and returns its output.
 func (g *guide) script(env []string, name string) (output string, err error) {
 	g.t.Helper()
 	command := exec.CommandContext(g.t.Context(), "bash", "-euo", "pipefail", name)
@@ -133,7 +133,8 @@ func (g *guide) script(env []string, name string) (output string, err error) {
 	return string(written), err
 }
 
-// firstCall runs the guide's calls, and holds the gateway to what they show: root is an administrator, alice is not.
+// firstCall runs the guide's calls, and checks the results that the guide shows: root is an administrator, alice is
+// not.
 func (g *guide) firstCall(env []string, gate string, durward *rig.Process, root, alice string) {
 	g.t.Helper()
 	output, err := g.script(append(env, "ADMIN="+root, "ALICE="+alice), "calls")

@@ -20,7 +20,7 @@ const glewlwydPassword = "of everybody in the lab"
 // glewlwydScript matches the address of a script that a page of glewlwyd loads.
 var glewlwydScript = regexp.MustCompile(`<script[^>]* src="([^"?]+)`)
 
-// browseGlewlwyd logs a user in and grants what is asked. The pages of glewlwyd are programs in JavaScript: these are the
+// browseGlewlwyd logs a user in and gives consent. The pages of glewlwyd are programs in JavaScript: these are the
 // requests that they make.
 func browseGlewlwyd(g *guide, browser *http.Client, address, user string) {
 	g.t.Helper()

@@ -31,7 +31,7 @@ func TestGuideOfOIDCProvider(t *testing.T) {
 	root, alice := g.login(env, "root", pages.browse), g.login(env, "alice", pages.browse)
 	g.firstCall(env, gate, durward, root, alice)
 
-	// The gateway's own login gets from userinfo what the ID token leaves out.
+	// The gateway's own login reads the claims that the ID token lacks from userinfo.
 	pages.visit(t, "alice", "alice@example.test")
 	if log := durward.Output.String(); strings.Contains(log, "userinfo cannot be read") {
 		t.Errorf("the gateway says %s", rig.Tail(log, 3_000))

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// setup installs what the form needs, once, and returns the directory that it is in.
+// setup installs the programs that the form needs, once, and returns their directory.
 var setup = sync.OnceValues(func() (string, error) {
 	output, err := exec.Command("./setup", form).CombinedOutput()
 	if err != nil {

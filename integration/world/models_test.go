@@ -18,7 +18,7 @@ import (
 // spoken answers every question at the lab's provider.
 const spoken = "Hello from the lab."
 
-// modelProvider answers as OpenAI's and Anthropic's servers do, and keeps what it was asked.
+// modelProvider answers as OpenAI's and Anthropic's servers do, and keeps the requests.
 type modelProvider struct {
 	*httptest.Server
 	mu   sync.Mutex

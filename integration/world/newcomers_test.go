@@ -15,7 +15,7 @@ type newcomer struct {
 	software string // the npm package
 	script   string // another script than contact.mjs
 	short    bool   // CI tries it, too
-	led      string // how its user was told the page: in words, or as the protocol has it
+	led      string // the way in which its user got the page: in words, or by the protocol
 	modern   bool   // its server speaks 2026-07-28
 	account  bool   // and demands tokens of an OAuth provider of others
 	begins   int    // how many conversations it begins; 0: one

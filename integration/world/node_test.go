@@ -15,11 +15,11 @@ import (
 	"github.com/durward-gateway/durward/integration/rig"
 )
 
-// scriptTimeout bounds a script, ten times and more what it takes on a loaded machine.
+// scriptTimeout is the longest time for a script, at least ten times as long as it takes on a loaded machine.
 const scriptTimeout = 5 * time.Minute
 
-// run runs one of the lab's scripts, which finds the installed packages, and returns what it writes. The test ends when
-// the script fails. input is given to it as JSON.
+// run runs one of the lab's scripts, which finds the installed packages, and returns its output. The test ends when the
+// script fails. input is given to it as JSON.
 func run(t testing.TB, input any, script string, arguments ...string) []byte {
 	t.Helper()
 	output, complaint, err := try(t, input, script, arguments...)

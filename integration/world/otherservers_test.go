@@ -36,7 +36,7 @@ func bridged() []mcpServer {
 				t.Fatal(err)
 			}
 		}
-		// The paths are part of what is asked: relative ones are below the folder that the server runs in.
+		// The paths are part of the question: relative ones are below the folder that the server runs in.
 		return bridge(t, path, nil, arguments, "cd", directory, "&&", node(t), module(t, filesystem+"/dist/index.js"), directory)
 	}
 	files := []probe{
@@ -71,7 +71,7 @@ func bridged() []mcpServer {
 				call("create_entities", object{"entities": []object{gate, {"name": "Alice", "entityType": "person", "observations": []string{}}}}),
 				call("create_relations", object{"relations": []object{{"from": "Alice", "to": "gate", "relationType": "keeps"}}}),
 				call("search_nodes", object{"query": "open"}), call("open_nodes", object{"names": []string{"Alice"}}), call("read_graph", nil),
-				// So that the next who asks finds what the first found.
+				// The next client must find the same as the first.
 				call("delete_entities", object{"entityNames": []string{"gate", "Alice"}}), call("create_entities", object{"entities": "none"}),
 			},
 		},

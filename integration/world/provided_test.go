@@ -79,7 +79,7 @@ func (p *provided) post(t *testing.T, path string, body any) (made string) {
 	return cmp.Or(answer.Key, answer.ID)
 }
 
-// begun counts the conversations that clients began with a server: what was sent without the id of a session, and let in.
+// begun counts the conversations that clients began with a server: the accepted requests without the id of a session.
 func (p *provided) begun(t *testing.T, name string) (count int) {
 	t.Helper()
 	text, err := os.ReadFile(p.accesses)

@@ -21,10 +21,10 @@ type mcpServer struct {
 	transport string                    // "sse": that of 2024-11-05
 	short     bool                      // CI asks it, too
 	start     func(t *testing.T) string // starts it and returns its address
-	plain     func(t *testing.T) string // starts what is asked directly, when that is another process
+	plain     func(t *testing.T) string // starts the server that is asked directly, when that is another process
 	connect   bool                      // it wants an account: the user connects one at the gateway
 	probes    []probe
-	mask      []string // regular expressions of what differs from run to run
+	mask      []string // regular expressions for the parts that differ from run to run
 	differ    []string // probes that differ because the gateway is made so
 	why       string   // why it is made so
 	remark    string
