@@ -26,8 +26,8 @@ type Carrier struct {
 	trusting  *trustingForwarders // nil: the handler takes no entry's authorities
 }
 
-// Carry is called by a handler's Provision: it finds the app and makes the forwarder. headerTimeout is how long an upstream
-// may take to begin its answer, unless the transport says otherwise.
+// Carry is called by a handler's Provision: it finds the app and makes the forwarder. headerTimeout is the longest time
+// until an upstream begins its answer, unless the transport sets another.
 func (c *Carrier) Carry(ctx caddy.Context, headerTimeout time.Duration) error {
 	c.Logger = ctx.Logger()
 	a, err := Attach(ctx)
