@@ -3,9 +3,8 @@
 package http1
 
 import (
+	"errors"
 	"syscall"
-
-	"github.com/durward-gateway/durward/internal/nonblock"
 )
 
 // liveness returns a function that reports whether an idle connection is still open and silent. It never waits. An
@@ -16,8 +15,11 @@ func liveness(sys syscall.RawConn) func() bool {
 		alive bool
 	)
 	probe := func(fd uintptr) bool {
-		_, errno := nonblock.Read(fd, one[:])
-		alive = errno == syscall.EAGAIN || errno == syscall.EWOULDBLOCK
+		_, err := syscall.Read(int(fd), one[:])
+		for errors.Is(err, syscall.EINTR) {
+			_, err = syscall.Read(int(fd), one[:])
+		}
+		alive = errors.Is(err, syscall.EAGAIN)
 		return true
 	}
 	return func() bool { return sys.Read(probe) == nil && alive }

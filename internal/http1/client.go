@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"golang.org/x/net/http/httpguts"
-
-	"github.com/durward-gateway/durward/internal/nonblock"
 )
 
 // Dialer opens connections to checked addresses.
@@ -164,7 +162,6 @@ func (c *Client) connect(ctx context.Context, h *host, u *url.URL) (*conn, error
 	if err != nil {
 		return nil, err
 	}
-	raw = nonblock.Wrap(raw)
 	if !h.key.tls {
 		return newConn(raw, raw), nil
 	}
