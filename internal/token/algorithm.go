@@ -6,7 +6,7 @@ import (
 	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rsa"
-	_ "crypto/sha512" // for ecSignatures
+	_ "crypto/sha512" // ES384 and ES512 ask for it by number
 	"errors"
 	"fmt"
 	"math/big"
@@ -59,11 +59,11 @@ func algorithmNamed(name string) (algorithm, bool) {
 	case "PS512":
 		return algorithm{jwt.SigningMethodPS512, familyRSA, nil}, true
 	case "ES256":
-		return algorithm{onP256, familyEC, elliptic.P256()}, true
+		return algorithm{jwt.SigningMethodES256, familyEC, elliptic.P256()}, true
 	case "ES384":
-		return algorithm{ecSignatures{crypto.SHA384, 48}, familyEC, elliptic.P384()}, true
+		return algorithm{jwt.SigningMethodES384, familyEC, elliptic.P384()}, true
 	case "ES512":
-		return algorithm{ecSignatures{crypto.SHA512, 66}, familyEC, elliptic.P521()}, true
+		return algorithm{jwt.SigningMethodES512, familyEC, elliptic.P521()}, true
 	case "EdDSA":
 		return algorithm{jwt.SigningMethodEdDSA, familyEd25519, nil}, true
 	}

@@ -100,9 +100,6 @@ func NewVerifier(options Options, keys KeySource, now func() time.Time) (*Verifi
 		if !ok {
 			return nil, fmt.Errorf("algorithm %q is not supported: use RS, PS or ES with 256, 384 or 512, or EdDSA", name)
 		}
-		if name == "ES256" {
-			a.method = new(es256) // one for each issuer
-		}
 		v.algorithms[name] = a
 	}
 	return v, nil
