@@ -40,7 +40,6 @@ type Conn struct {
 	in, out deadline // for reading and for writing
 	copying bool     // a ReadFrom is running
 
-	gone   func()    // is called when the client has left, in place of a background read; nil: no such callback
 	lazy   bool      // a background read waits in the lookout
 	eager  bool      // no background read shall wait, in this request
 	roused sync.Cond // of mu: lazy has ended
@@ -272,9 +271,6 @@ func (c *Conn) Close() error {
 	c.closing, c.phase = false, gone
 	c.listener.forget(c)
 	err := c.Conn.Close()
-	if c.gone != nil {
-		go c.gone()
-	}
 	if c.lazy {
 		c.rouse()
 	}

@@ -53,13 +53,9 @@ func (c *Conn) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// read reads from the socket until the wanted deadline. A background read reads nothing while a callback reports the
-// client's leaving in its place. read is called with the lock held, and releases it while it waits.
+// read reads from the socket until the wanted deadline. It is called with the lock held, and releases it while it waits.
 func (c *Conn) read(p []byte) (n int, err error) {
 	for {
-		if c.gone != nil && c.background(len(p)) {
-			return 0, nil
-		}
 		if c.in.spent() {
 			return 0, os.ErrDeadlineExceeded
 		}

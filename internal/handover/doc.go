@@ -21,6 +21,6 @@
 // connection closed: a request that its client sends at that very moment is lost.
 //
 // Its connections need fewer system calls than those of net/http. The read that notices clients that leave begins
-// only when a request has lasted for a moment (not over TLS, where it looks like any other). Streams do without it
-// ([Watch]). And a deadline that moves to a later time stays in the socket until it has passed.
+// only when a request has lasted for a moment (not over TLS, where it looks like any other). And a deadline that
+// moves to a later time stays in the socket until it has passed.
 package handover

@@ -23,7 +23,7 @@ func (c *Conn) background(room int) bool {
 // lookout waits until the listener's check, a read deadline is set, or the connection is closed. It is called with
 // the lock held.
 func (c *Conn) lookout() {
-	if c.eager || c.gone != nil || !c.in.want.IsZero() {
+	if c.eager || !c.in.want.IsZero() {
 		return
 	}
 	c.lazy = true

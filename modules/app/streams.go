@@ -139,9 +139,6 @@ func (c *Call) OpenStream(ctx context.Context, kind streams.Kind) (_ context.Con
 	if ctx.Err() != nil {
 		return ctx, done
 	}
-	if kind == streams.Listen {
-		done = endWithClient(ctx, done)
-	}
 	// Writes since the caller was proven and the decision was made have ended only calls that were registered by then
 	// (M22).
 	err := c.renewStanding(ctx)
