@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// Kind is what an action is about.
+// Kind is the kind of thing that an action applies to.
 type Kind uint8
 
-// Kinds of actions. The first four are kinds of calls; Any is the action "*"; the lists are words that rules may hold
-// and that have no effect, for lists are never refused, only filtered.
+// Kinds of actions. The first four are kinds of calls. Any is the action "*". The lists are words that rules may hold
+// and that have no effect, because lists are never refused, only filtered.
 const (
 	ToolsCall Kind = iota + 1
 	ResourcesRead
@@ -22,15 +22,15 @@ const (
 	ResourcesList
 	PromptsList
 
-	callKinds = SSEStream + 1 // size of an array with one place for each kind of call
+	callKinds = SSEStream + 1 // size of an array with one element for each kind of call
 )
 
 var kindWords = [...]string{"", "tools/call", "resources/read", "prompts/get", "sse/stream", "*", "tools/list", "resources/list", "prompts/list"}
 
-// String is the word that the kind has in a rule.
+// String returns the word for the kind, as rules write it.
 func (k Kind) String() string { return kindWords[min(int(k), len(kindWords)-1)] }
 
-// Lengths that the grammar of actions allows, in characters.
+// Maximum lengths in the grammar of actions, in characters.
 const (
 	MaxToolName = 128
 	MaxPattern  = 2048
@@ -44,21 +44,21 @@ const (
 // Action is one entry of a rule's actions.
 type Action struct {
 	Kind Kind
-	// Name is the tool, URI or prompt that is meant; with Prefix what it starts with, "" being all of the kind.
+	// Name is the tool, URI or prompt. With Prefix it is the start of one, and "" then means all of the kind.
 	Name   string
 	Prefix bool
-	// Approve: the suffix :approve was there. A grant asks then; a deny takes no notice of it.
+	// Approve reports whether the suffix :approve was there. With it, a grant asks; a deny ignores it.
 	Approve bool
 }
 
-// AsksForApproval reports whether an action, as it is written in a rule that grants, asks a human first. That of a tool named
-// approve does not.
+// AsksForApproval reports whether an action of a rule that grants asks a human first. It takes the action as rules
+// write it. An action for a tool that is named approve does not ask.
 func AsksForApproval(action string) bool {
 	tool, ok := strings.CutPrefix(action, kindWords[ToolsCall]+":")
 	return ok && strings.HasSuffix(tool, approveSuffix)
 }
 
-// String is the action as it is written in a rule.
+// String returns the action as rules write it.
 func (a Action) String() string {
 	var b strings.Builder
 	b.WriteString(a.Kind.String())
@@ -74,14 +74,14 @@ func (a Action) String() string {
 	return b.String()
 }
 
-// ParseAction reads an action as docs/policies.md has it ("Actions"), byte for byte: nothing is trimmed or folded (attack
-// M07). Its error is a text for the one who wrote the rule.
+// ParseAction reads an action by the grammar of docs/policies.md ("Actions"), byte for byte. It trims and folds nothing
+// (attack M07). Its error is a text for the author of the rule.
 //
 //   - | tools/call:TOOL[:approve] | resources/read:PATTERN | prompts/get:PATTERN | sse/stream |
 //     tools/list | resources/list | prompts/list
 //
-// TOOL is a name of 1 to 128 characters of [A-Za-z0-9_./-], which a * may follow, or * alone. PATTERN is 1 to 2,048
-// visible characters, the last of which may be a *.
+// TOOL is a name of 1 to 128 characters of [A-Za-z0-9_./-], which a * may follow, or * alone. PATTERN has 1 to 2,048
+// visible characters. The last of them may be a *.
 func ParseAction(s string) (Action, error) {
 	for _, k := range []Kind{Any, SSEStream, ToolsList, ResourcesList, PromptsList} {
 		if s == kindWords[k] {
@@ -101,8 +101,9 @@ func ParseAction(s string) (Action, error) {
 	return Action{}, fmt.Errorf("must be *, tools/call:<tool>, tools/call:<tool>:approve, resources/read:<pattern>, prompts/get:<pattern>, sse/stream, tools/list, resources/list or prompts/list")
 }
 
-// ParseCall reads what one call is about: tools/call:TOOL, resources/read:URI, prompts/get:PROMPT or sse/stream. Unlike in an
-// action, a * in a URI or a prompt's name is a character like any other. Its error is a text for whoever wrote it.
+// ParseCall reads the subject of one call: tools/call:TOOL, resources/read:URI, prompts/get:PROMPT or sse/stream. In
+// the URI or the prompt's name a * is an ordinary character, unlike in an action. Its error is a text for the author of
+// the call.
 func ParseCall(s string) (Kind, string, error) {
 	if s == kindWords[SSEStream] {
 		return SSEStream, "", nil
@@ -145,8 +146,8 @@ func parseTool(s string) (Action, error) {
 	return a, nil
 }
 
-// ToolName reports whether a tool of that name can be called through the gateway at all: the others are refused
-// whatever the policy, so that no name can look like an action that it is not.
+// ToolName reports whether the gateway allows calls of a tool with that name at all. Calls of other names are refused
+// under every policy, so that no name can look like an action that it is not.
 func ToolName(name string) bool { return wrongToolName(name) == nil }
 
 var toolCharacters = func() (t [256]bool) {
@@ -193,5 +194,5 @@ func parsePattern(k Kind, s string) (Action, error) {
 	return a, nil
 }
 
-// invisible characters are blanks, controls, and what only changes how others look.
+// invisible reports whether a character is a blank, a control, or one that only changes how other characters look.
 func invisible(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }

@@ -10,43 +10,43 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// arguments are those of one call, as request.resource.attr. Nothing is read before a condition needs it; then the text is
-// checked, unless the strict reader has accepted it before, and only those members are made into values that some condition names. A large
-// document beside the member that a condition asks about is skipped, not read.
+// arguments holds the arguments of one call, as request.resource.attr. Nothing is read before a condition needs it.
+// Then the text is checked, unless the strict reader has accepted it before. Only members that some condition names are
+// made into values. A large document beside such a member is skipped, not read.
 type arguments struct {
 	raw     []byte
 	checked bool  // the strict reader has accepted raw
-	err     error // of the whole: it is not an object
+	err     error // for the whole text: it is not an object
 
-	index   []member // all members, in the order of the text, once one was needed
+	index   []member // all members, in the order of the text; filled when one is first needed
 	indexed bool
-	looked  []look // for which names
+	looked  []look // names that were looked up
 
-	members map[string]any // those that were needed so far, for conditions
+	members map[string]any // members needed so far, for conditions
 	value   ref.Val        // a view of members
-	unfit   []unfit        // needed members that cannot be judged
+	unfit   []unfit        // needed members that conditions cannot judge
 	below   map[string]spellings
 	whole   bool      // all members were needed
-	names   spellings // of the whole then
+	names   spellings // names in the whole text; set with whole
 	twins   bool      // two members of one object fold to one name
 }
 
-// member of the arguments, as the text has it.
+// member is one member of the arguments, as the text has it.
 type member struct{ name, value []byte }
 
-// look is one for a member, and which members some readers could take for it.
+// look is the result of one search for a member. It lists the members that some readers could take for that member.
 type look struct {
 	name   string
 	others []string
 }
 
-// unfit says why a member cannot be judged.
+// unfit holds the reason why conditions cannot judge a member.
 type unfit struct {
 	name string
 	err  error
 }
 
-// reset takes the arguments of another call; nil is {}.
+// reset starts with the arguments of another call. nil means {}.
 func (a *arguments) reset(raw []byte, checked bool) {
 	a.forget()
 	a.checked = checked
@@ -63,13 +63,13 @@ func (a *arguments) reset(raw []byte, checked bool) {
 	}
 }
 
-// fixed takes one member that is known, for what has no arguments.
+// fixed sets one known member for a call that has no arguments.
 func (a *arguments) fixed(name, text string) {
 	a.reset(nil, true)
 	a.members[name] = types.String(text)
 }
 
-// forget lets go of what belongs to a call. A map that one call made large goes too.
+// forget drops all that belongs to a call. It also drops a map that one call made large.
 func (a *arguments) forget() {
 	const keep = 64
 	members, value := a.members, a.value
@@ -86,9 +86,9 @@ func (a *arguments) forget() {
 	*a = arguments{members: members, value: value, index: index, looked: looked, unfit: a.unfit[:0]}
 }
 
-// provide makes the members that an expression reads. Its error makes that expression unevaluable: a number that no
-// double holds spoils the member that it is in, and with it every expression that could look at that member; so does a
-// name that some reader takes for another. What looks at other members only is not touched by it.
+// provide makes the members that an expression reads. Its error makes that expression impossible to evaluate. A number
+// that no double holds spoils its member, and every expression that could look at that member. So does a name that some
+// reader takes for another name. Expressions that look only at other members are not affected.
 func (a *arguments) provide(r *reads) error {
 	if !a.checked && !a.whole && a.err == nil {
 		a.checked = true
@@ -118,7 +118,7 @@ func (a *arguments) provide(r *reads) error {
 	return a.err
 }
 
-// all makes all members.
+// all makes values of all members.
 func (a *arguments) all() {
 	if a.whole {
 		return
@@ -138,7 +138,7 @@ func (a *arguments) all() {
 	}
 }
 
-// one makes the member of that name, if there is one.
+// one makes the value of the member with that name, if there is one.
 func (a *arguments) one(name string, r *reads) error {
 	at := slices.IndexFunc(a.looked, func(l look) bool { return l.name == name })
 	if at < 0 {
@@ -161,7 +161,7 @@ func (a *arguments) one(name string, r *reads) error {
 	return nil
 }
 
-// find looks for a member, which it makes, and for what some readers could take for it.
+// find looks up a member and makes its value. It also finds the members that some readers could take for it.
 func (a *arguments) find(name string) look {
 	if !a.indexed {
 		a.indexed = true

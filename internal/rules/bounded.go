@@ -5,9 +5,9 @@ import (
 	"cel.dev/cel-go/common/operators"
 )
 
-// bounded reports whether what an expression costs is bounded by its own length, whatever it is asked about: it compares
-// what it looks up with what is written in it. Such a one comes nowhere near the cost limit, and counting its cost would
-// take longer than evaluating it.
+// bounded reports whether the length of an expression limits its cost, for every possible request. Such an expression
+// only compares values that it looks up with literals that it contains. Its cost stays far below the cost limit, and
+// counting the cost would take longer than evaluating it.
 func bounded(e ast.Expr) bool {
 	if _, ok := pathOf(e); ok || e.Kind() == ast.LiteralKind {
 		return true

@@ -7,13 +7,14 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Problem is one thing that is wrong with a policy's rules.
+// Problem describes one mistake in a policy's rules.
 type Problem struct {
 	Loc     []any  // below "body": "rules", 2, "actions", 0
-	Message string // for the one who wrote the rule
+	Message string // for the author of the rule
 	Type    string // a `type` of 422 answers (docs/api.md)
-	Input   any    // what is wrong; nil: left out
-	// Line and Column are where in an expression, from 1, in characters; 0 when the problem is not inside one.
+	Input   any    // the wrong value; nil: left out
+	// Line and Column are the place inside an expression, in characters from 1. They are 0 for a problem outside
+	// expressions.
 	Line, Column int
 }
 
@@ -35,14 +36,14 @@ const (
 // Bounds of a policy's rules.
 const (
 	MaxRules       = 5000
-	MaxExpressions = 2000 // in all conditions of a policy
+	MaxExpressions = 2000 // in all conditions of a policy together
 	MaxRuleName    = 255  // characters
-	maxInput       = 512  // bytes of a text that is still given back
-	maxProblems    = 1000 // after which nothing more is looked for
+	maxInput       = 512  // bytes of the longest text that a problem repeats
+	maxProblems    = 1000 // the check stops after so many
 )
 
-// Check says everything that is wrong with a policy's rules, in their order; nil when nothing is. Of more than a thousand
-// problems it says the first ones.
+// Check returns all mistakes in a policy's rules, in the order of the rules. It returns nil when there is none. If
+// there are more than a thousand, it returns the first thousand.
 func Check(rules []storage.Rule) []Problem {
 	if len(rules) > MaxRules {
 		return []Problem{{Loc: []any{"rules"}, Message: fmt.Sprintf("List should have at most %d items", MaxRules), Type: typeTooLong}}
@@ -111,12 +112,12 @@ func checkRule(r *conditionReader, rule *storage.Rule, loc []any, names map[stri
 	case rule.Approval != storage.ChannelOutOfBand:
 		wrong(string(rule.Approval), typeEnum, "Input should be 'out_of_band'", "approval")
 	case !rule.Authorized || !asks:
-		// Else a rule would look as if somebody were asked, and grant outright.
+		// Otherwise a rule would look as if somebody were asked, and would grant without asking.
 		wrong(string(rule.Approval), typeValueError, "needs a rule that grants, with an action that ends in "+approveSuffix, "approval")
 	}
 }
 
-// shown is a text as a problem's input; nil when it is too long to be given back.
+// shown returns a text as the input of a problem. It returns nil for a text that is too long to repeat.
 func shown(s string) any {
 	if len(s) > maxInput {
 		return nil

@@ -10,11 +10,11 @@ import (
 // Bounds of a condition.
 const (
 	MaxConditionBytes       = 64 << 10
-	MaxConditionDepth       = 8  // groups in groups
+	MaxConditionDepth       = 8  // nested groups
 	MaxConditionExpressions = 64 // in one condition
 )
 
-// operator is how the parts of a condition are put together.
+// operator is the way in which a group combines the parts of a condition.
 type operator uint8
 
 const (
@@ -24,16 +24,16 @@ const (
 	opNone
 )
 
-// condition is the tree of a rule's condition, compiled: an expression, or a group of conditions.
+// condition is the compiled tree of a rule's condition: an expression, or a group of conditions.
 type condition struct {
 	op   operator
 	of   []*condition
 	expr *expression
 }
 
-// conditionReader reads conditions, and compiles each expression once however often it stands there.
+// conditionReader reads conditions. It compiles each expression once, even if it occurs several times.
 type conditionReader struct {
-	organization string // whose expressions are shared; "": none are
+	organization string // the owner of shared expressions; "": none are shared
 	compiled     map[string]compilation
 	problems     []Problem
 	expressions,
@@ -49,15 +49,15 @@ func (r *conditionReader) report(loc []any, kind, format string, args ...any) {
 	r.problems = append(r.problems, Problem{Loc: loc, Message: fmt.Sprintf(format, args...), Type: kind})
 }
 
-// full reports whether nothing more is to be looked for.
+// full reports whether there are so many problems that the check stops.
 func (r *conditionReader) full() bool { return len(r.problems) >= maxProblems }
 
-// below is a new place under loc.
+// below returns a new location under loc.
 func below(loc []any, steps ...any) []any {
 	return append(append(make([]any, 0, len(loc)+len(steps)), loc...), steps...)
 }
 
-// read is the condition {"match":...} that stands at loc; nil when something is wrong with it, which is reported then.
+// read reads the condition {"match":...} at loc. It reports mistakes, and then returns nil.
 func (r *conditionReader) read(raw []byte, loc []any) *condition {
 	before := len(r.problems)
 	r.inCondition = 0
@@ -147,7 +147,7 @@ func (r *conditionReader) group(op operator, v strictjson.Value, loc []any, dept
 		case m.Value.Kind() != strictjson.Array:
 			r.report(at, typeList, "Input should be a valid list")
 		case m.Value.Len() == 0:
-			// An empty "all" would be true, and an empty "any" false: neither is what its author meant.
+			// An empty "all" would be true, and an empty "any" false. The author meant neither.
 			r.report(at, typeTooShort, "List should have at least 1 item")
 		}
 		for i, e := range m.Value.Elems() {
@@ -168,7 +168,7 @@ func (r *conditionReader) expression(v strictjson.Value, loc []any) *condition {
 	r.inCondition++
 	r.expressions++
 	if r.inCondition > MaxConditionExpressions || r.expressions > MaxExpressions {
-		return nil // reported once for all
+		return nil // reported once for all expressions
 	}
 	text := v.Str()
 	c, ok := r.compiled[text]

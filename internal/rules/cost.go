@@ -8,14 +8,15 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// costs counts what the interpreter takes for one step each, because it is only known of the values what they are, or
-// because it knows no better: a search in a list, a comparison of lists or maps, a text that is made of two, and every
-// function but a few. In a loop over a list that fills a request such steps take minutes (attack M20).
+// costs counts the real steps of operations that the interpreter charges as one step each. The interpreter charges one
+// step because it knows only the kind of the values, or because it has no better rule. These operations are: a search
+// in a list, a comparison of lists or maps, a text made of two texts, and every function but a few. In a loop over a
+// list that fills a request such steps take minutes (attack M20).
 type costs struct {
-	patterns map[string]int // those that are written in the expression, with their instructions
+	patterns map[string]int // patterns written in the expression, with their number of instructions
 }
 
-// note the size of a pattern while an expression is planned.
+// note stores the size of a pattern while an expression is planned.
 func (c *costs) note(pattern string, size int) {
 	if c.patterns == nil {
 		c.patterns = make(map[string]int)
@@ -23,8 +24,8 @@ func (c *costs) note(pattern string, size int) {
 	c.patterns[pattern] = size
 }
 
-// immediate are the operators, which are charged one by one or take one step, and the functions that take one step
-// whatever they are given. All others are taken to look at all of it.
+// immediate lists the operators, which are charged one by one or take one step. It also lists the functions that take
+// one step for any argument. Every other function is charged as if it looked at all of its arguments.
 var immediate = map[string]bool{
 	operators.LogicalAnd: true, operators.LogicalOr: true, operators.LogicalNot: true, operators.Conditional: true,
 	operators.NotStrictlyFalse: true,
@@ -34,14 +35,14 @@ var immediate = map[string]bool{
 	overloads.StartsWith: true, overloads.EndsWith: true, overloads.TypeConvertType: true, overloads.TypeConvertDyn: true,
 }
 
-// CallCost implements cost.ActualCostEstimator; nil leaves it to the interpreter.
+// CallCost implements cost.ActualCostEstimator. With nil the interpreter counts the cost itself.
 func (c *costs) CallCost(function, _ string, args []ref.Val, _ ref.Val) *uint64 {
 	steps := 0
 	switch {
 	case function == overloads.Matches && len(args) == 2:
 		steps = c.search(args[0], args[1])
 	case function == overloads.Size && len(args) == 1:
-		steps = length(args[0]) / bytesPerStep // it counts characters; a list knows how long it is
+		steps = length(args[0]) / bytesPerStep // the function counts characters; a list knows its length
 	case !immediate[function]:
 		for _, a := range args {
 			steps += work(a)
@@ -56,7 +57,8 @@ func (c *costs) CallCost(function, _ string, args []ref.Val, _ ref.Val) *uint64 
 	return &charge
 }
 
-// operation is what an operator does with its operands; 0: the interpreter charges it right.
+// operation returns the steps that an operator takes for its operands. 0 means that the interpreter charges it
+// correctly.
 func operation(function string, a, b ref.Val) int {
 	switch function {
 	case operators.In, operators.OldIn:
@@ -67,13 +69,13 @@ func operation(function string, a, b ref.Val) int {
 			return work(a)
 		}
 	case operators.Equals, operators.NotEquals:
-		if n := elements(a); n > 0 && n == elements(b) { // else they differ at the first look
+		if n := elements(a); n > 0 && n == elements(b) { // otherwise they differ at the first look
 			return lesser(a, b)
 		}
 	case operators.Add:
 		_, isList := a.(traits.Lister)
 		if _, inPlace := a.(traits.MutableLister); isList && !inPlace {
-			// It makes a view of two lists, which each look at an element goes through.
+			// The result is a view of two lists. Each access to an element goes through the view.
 			return (elements(a) + elements(b)) * stepsPerView
 		}
 		return (length(a) + length(b)) / bytesPerStep
@@ -84,12 +86,13 @@ func operation(function string, a, b ref.Val) int {
 }
 
 const (
-	bytesPerStep = 10 // what the interpreter counts as one step of a text
-	stepsPerView = 4  // for each element of lists that are put together: sorting looks at each a dozen times
-	regexPerStep = 8  // instructions of a pattern, or bytes that meet one
+	bytesPerStep = 10 // bytes of a text that the interpreter counts as one step
+	stepsPerView = 4  // for each element of concatenated lists: sorting looks at each element a dozen times
+	regexPerStep = 8  // instructions of a pattern, or bytes matched against one
 )
 
-// search is what it takes to compile a pattern, when it is not written in the expression, and to look for it.
+// search returns the steps of a search for a pattern. It adds the steps to compile a pattern that is not written in the
+// expression.
 func (c *costs) search(text, pattern ref.Val) int {
 	p, _ := pattern.(types.String)
 	size, written := c.patterns[string(p)]
@@ -100,7 +103,7 @@ func (c *costs) search(text, pattern ref.Val) int {
 	return product(length(text), size) / regexPerStep
 }
 
-// lesser is the work of the value that is less of it, found without looking at much more than that.
+// lesser returns the work of the smaller of two values. It does not look at much more than that value.
 func lesser(a, b ref.Val) int {
 	for limit := 64; ; limit *= 4 {
 		if w := min(weight(a, limit), weight(b, limit)); w < limit || limit > costLimit*bytesPerStep {
@@ -109,7 +112,7 @@ func lesser(a, b ref.Val) int {
 	}
 }
 
-// work is what looking at all of a value costs; 0 for what has no parts.
+// work returns the steps that it takes to look at all of a value. It is 0 for a value without parts.
 func work(v ref.Val) int {
 	switch v := v.(type) {
 	case types.String, types.Bytes:

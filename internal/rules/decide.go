@@ -19,18 +19,18 @@ var (
 	reasonCondition = Reason{text: "No rule grants it: the condition of every rule that might is not met."}
 )
 
-// reasonsOfRules are those that name one.
+// reasonsOfRules holds the reasons that name a rule.
 var reasonsOfRules = [...]string{
 	Deny:  "Rule %q denies it.",
 	Ask:   "Rule %q grants it once a human has approved.",
 	Allow: "Rule %q grants it.",
 }
 
-// Decide judges a call. A done context makes the conditions that are still to be evaluated unevaluable.
+// Decide judges a call. Conditions that are not yet evaluated when ctx is done count as impossible to evaluate.
 func (s *Set) Decide(ctx context.Context, c Call) Decision { return s.judge(ctx, c, false) }
 
-// Explain is Decide with every expression in Values that was evaluated on the way to the verdict, also those of rules that
-// did not match.
+// Explain judges a call as Decide does. Its Values hold every expression that was evaluated on the way to the verdict,
+// including those of rules that did not match.
 func (s *Set) Explain(ctx context.Context, c Call) Decision { return s.judge(ctx, c, true) }
 
 func (s *Set) judge(ctx context.Context, c Call, explain bool) Decision {
@@ -71,23 +71,23 @@ func (s *Set) judge(ctx context.Context, c Call, explain bool) Decision {
 	return d
 }
 
-// judge is one question to a set: about a call, or with unknown parts about an item of a list.
+// judge is one question to a set. It is about a call, or about an item of a list with unknown parts.
 type judge struct {
 	ctx       context.Context
 	set       *Set
 	principal *Principal
 	kind      Kind
 	name      string
-	onlyStart bool // name is only what the names that are meant start with
+	onlyStart bool // name is only the common start of the names in question
 	raw       []byte
 	checked   bool
-	open      bool // what no rule denies is allowed
-	wary      bool // rules that ask count as soon as they may match: the principal's facts are not known
+	open      bool // a call that no rule denies is allowed
+	wary      bool // rules that ask count as soon as they may match: facts about the principal are unknown
 	unknown   []*cel.AttributePatternType
 	eval      *evaluation    // made when a condition needs it
-	denials   int            // how many of its notes, the first ones, are of rules that deny
+	denials   int            // number of its first notes that belong to rules that deny
 	memo      memo           // of a list; nil for a call
-	spent     *time.Duration // on the items of a list so far; nil for a call
+	spent     *time.Duration // time already used for the items of a list; nil for a call
 }
 
 func (j *judge) done() {
@@ -96,12 +96,12 @@ func (j *judge) done() {
 	}
 }
 
-// verdict is what a policy says; number is the deciding rule's, -1 when there is none.
+// verdict is the answer of a policy. number is the deciding rule, -1 for none.
 type verdict struct {
 	effect      Effect
 	number      int32
 	outOfBand   bool
-	conditional bool // nothing granted, and some grant would have but for its condition
+	conditional bool // no rule granted, and only its condition kept some grant from matching
 }
 
 func (v verdict) rule(p *policy) string {
@@ -123,9 +123,9 @@ func (v verdict) reason(p *policy) Reason {
 	return reasonNoGrant
 }
 
-// decide asks a policy. Any deny wins, else any grant that asks, else any plain grant, else it is denied; the order of
-// rules says only which of several that say the same is named. With unknown parts a deny counts when it matches for
-// sure, a grant when it can match.
+// decide asks a policy. Any matching deny wins, otherwise any grant that asks, otherwise any plain grant. Otherwise the
+// call is denied. The order of the rules only selects which rule is named, among rules with the same effect. With
+// unknown parts a deny counts when it is sure to match, a grant when it can match.
 func (j *judge) decide(p *policy) verdict {
 	var room [8]*posting
 	found := p.calls[j.kind].match(room[:0], j.name, j.onlyStart)
@@ -142,7 +142,7 @@ func (j *judge) decide(p *policy) verdict {
 	if j.principal.unknown == (Unknown{}) || granted.effect == Deny || granted.outOfBand {
 		return granted
 	}
-	// Somebody whose facts are known might have had to ask: a key must not get more than its user's token.
+	// A principal with known facts might have had to ask. A key must not get more than the token of its user.
 	j.wary = true
 	asked := j.asked(p, found)
 	j.wary = false
@@ -152,7 +152,7 @@ func (j *judge) decide(p *policy) verdict {
 	return granted
 }
 
-// granted is what the rules that grant say.
+// granted returns the verdict of the rules that grant.
 func (j *judge) granted(p *policy, found []*posting) verdict {
 	if v := j.asked(p, found); v.effect == Ask {
 		return v
@@ -166,7 +166,7 @@ func (j *judge) granted(p *policy, found []*posting) verdict {
 	return verdict{number: -1, conditional: j.eval != nil && len(j.eval.notes) > j.denials}
 }
 
-// asked is what the rules that ask say. One that demands the stricter channel is the one that decides.
+// asked returns the verdict of the rules that ask. A rule that demands the stricter channel decides before the others.
 func (j *judge) asked(p *policy, found []*posting) verdict {
 	if n := j.first(p, found, Ask, true); n >= 0 {
 		return verdict{effect: Ask, number: n, outOfBand: true}
@@ -177,8 +177,9 @@ func (j *judge) asked(p *policy, found []*posting) verdict {
 	return verdict{number: -1}
 }
 
-// first is the number of the first rule in the order of the policy that matches with that effect, -1 when none does; of
-// rules that ask only those that demand the out-of-band channel, or only the others.
+// first returns the number of the first rule, in the order of the policy, that matches with that effect. It returns -1
+// when none does. Among rules that ask, it looks either only at those that demand the out-of-band channel, or only at
+// the others.
 func (j *judge) first(p *policy, found []*posting, e Effect, outOfBand bool) int32 {
 	best := int32(math.MaxInt32)
 	for _, postings := range found {
@@ -219,11 +220,11 @@ func (j *judge) matches(r *rule, e Effect) bool {
 	return out.grants() || j.wary && out != no
 }
 
-// maxValues bounds Decision.Values of a call that nothing grants.
+// maxValues limits the entries in Decision.Values. Those of Explain are not limited.
 const maxValues = 32
 
-// values are the notes that explain a verdict, each expression of a rule once: those of the rule that decides, or else of the
-// rules that grant.
+// values returns the notes that explain a verdict, each expression of a rule once. These are the notes of the rule that
+// decides, or without one the notes of the rules that grant.
 func (j *judge) values(p *policy, v verdict) []ConditionValue {
 	if j.eval == nil {
 		return nil
@@ -247,7 +248,8 @@ func (j *judge) values(p *policy, v verdict) []ConditionValue {
 	return out
 }
 
-// allValues are all notes, each expression of a rule once: a rule whose patterns overlap is asked for each of them.
+// allValues returns all notes, each expression of a rule once. A rule with overlapping patterns is asked once for each
+// of them.
 func (j *judge) allValues() []ConditionValue {
 	if j.eval == nil {
 		return nil

@@ -14,32 +14,32 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// evaluation is the reusable state of evaluating conditions for one call or list item: the variables, the arguments once
-// something needs them, and notes on what came out. Expressions must not keep it.
+// evaluation is the reusable state for evaluating the conditions of one call or list item. It holds the variables, the
+// arguments once something needs them, and notes on the results. Expressions must not keep it.
 type evaluation struct {
 	ctx       context.Context
-	began     time.Time       // when the first condition was evaluated that is not bounded; zero: none was
-	until     time.Time       // when it has taken too long; zero until something needs it
-	spent     *time.Duration  // on the items of a list so far; nil for a call
-	limited   context.Context // ends then; nil until a loop needs it
+	began     time.Time       // start of the first evaluation that is not bounded; zero: none yet
+	until     time.Time       // time limit; zero until something needs it
+	spent     *time.Duration  // time already used for the items of a list; nil for a call
+	limited   context.Context // ends at until; nil until a loop needs it
 	cancel    context.CancelFunc
 	principal *Principal
 	arguments arguments
-	unknown   []*cel.AttributePatternType // what is not known; empty: all is
+	unknown   []*cel.AttributePatternType // the unknown parts; empty: everything is known
 
 	request, resource record
 	kind              Kind
 	name              string
 	notes             []note
 	memo              memo
-	lacking           *Lacking // of a call that is judged afterwards; nil: nothing
-	lacked            *Lacking // what of it something needed
+	lacking           *Lacking // the unknown facts of a call that is judged afterwards; nil: none
+	lacked            *Lacking // the unknown facts that something needed
 }
 
-// memo keeps, while one list is judged, what came out of expressions that see the same for every item.
+// memo keeps the results of expressions that see the same for every item of one list, while the list is judged.
 type memo map[*expression]outcome
 
-// note is what became of an expression, for the decision's Values.
+// note is the result of an expression, for the decision's Values.
 type note struct {
 	rule    *rule
 	expr    *expression
@@ -54,7 +54,7 @@ var (
 
 var evaluations = sync.Pool{New: func() any { return new(evaluation) }}
 
-// newEvaluation starts with all facts but the item, see about.
+// newEvaluation starts with all facts except the item, see about.
 func newEvaluation(ctx context.Context, s *Set, p *Principal) *evaluation {
 	e := evaluations.Get().(*evaluation)
 	e.ctx, e.principal = ctx, p
@@ -63,7 +63,7 @@ func newEvaluation(ctx context.Context, s *Set, p *Principal) *evaluation {
 	return e
 }
 
-// about sets which call, or item, the conditions are asked about, and what of it is not known.
+// about sets the call or item that the conditions judge, and its unknown parts.
 func (e *evaluation) about(k Kind, name string, raw []byte, checked bool, unknown []*cel.AttributePatternType) {
 	e.kind, e.name = k, name
 	if k == ResourcesRead {
@@ -92,7 +92,7 @@ func (e *evaluation) release() {
 	evaluations.Put(e)
 }
 
-// ResolveName gives the interpreter the variables.
+// ResolveName returns a variable to the interpreter.
 func (e *evaluation) ResolveName(name string) (any, bool) {
 	switch name {
 	case "request":
@@ -107,19 +107,20 @@ func (e *evaluation) ResolveName(name string) (any, bool) {
 	return nil, false
 }
 
-// Parent is nil: there are no other variables.
+// Parent returns nil: there are no other variables.
 func (e *evaluation) Parent() interpreter.Activation { return nil }
 
-// partially is the evaluation with its unknown parts.
+// partially is the evaluation together with its unknown parts.
 type partially struct{ *evaluation }
 
-// AsPartialActivation is what the interpreter asks for: without it unknown parts would count as missing ones.
+// AsPartialActivation returns the evaluation with its unknown parts. Without this method the interpreter would take
+// unknown parts for missing ones.
 func (p partially) AsPartialActivation() (interpreter.PartialActivation, bool) { return p, true }
 
-// UnknownAttributePatterns are the paths that are not known.
+// UnknownAttributePatterns returns the paths that are unknown.
 func (p partially) UnknownAttributePatterns() []*interpreter.AttributePattern { return p.unknown }
 
-// action is what request.action is: the call, written as in a rule.
+// action returns the value of request.action: the call, as a rule writes it.
 func (e *evaluation) action() string {
 	if e.kind == SSEStream {
 		return e.kind.String()
@@ -127,7 +128,7 @@ func (e *evaluation) action() string {
 	return e.kind.String() + ":" + e.name
 }
 
-// matches is what a rule's condition comes out as; yes when it has none.
+// matches returns the outcome of a rule's condition. It is yes for a rule without one.
 func (e *evaluation) matches(r *rule) outcome {
 	if r.condition == nil {
 		return yes
@@ -135,7 +136,7 @@ func (e *evaluation) matches(r *rule) outcome {
 	return e.condition(r, r.condition)
 }
 
-// condition stops as soon as the parts that are left cannot change what comes out.
+// condition evaluates a condition. It stops as soon as the remaining parts cannot change the outcome.
 func (e *evaluation) condition(r *rule, c *condition) outcome {
 	if c.op == opExpr {
 		out, err := e.expression(c.expr)
@@ -158,7 +159,7 @@ func (e *evaluation) condition(r *rule, c *condition) outcome {
 	return out
 }
 
-// Reasons why an expression cannot be evaluated that are not the expression's own.
+// Reasons, outside the expression itself, why it cannot be evaluated.
 var (
 	errArguments  = errors.New("the arguments are not an object")
 	errSpelling   = errors.New("the arguments hold a name that some servers take for another")
@@ -171,7 +172,7 @@ var (
 	errEvaluation = errors.New("the evaluation failed")
 )
 
-// expression evaluates one, or remembers it.
+// expression evaluates an expression, or returns the remembered outcome.
 func (e *evaluation) expression(x *expression) (outcome, error) {
 	if e.lacking != nil {
 		return e.foreseen(x)
@@ -219,7 +220,8 @@ func (e *evaluation) evaluate(x *expression) (outcome, error) {
 	case *types.Unknown:
 		return anything, nil
 	case nil:
-		// Cancelled. With unknown parts that says nothing about a call, which may never come to the costly part.
+		// The evaluation was cancelled. With unknown parts this says nothing about a call, which may never reach the
+		// costly part.
 		if len(e.unknown) > 0 {
 			return anything, err
 		}
@@ -233,8 +235,8 @@ func (e *evaluation) evaluate(x *expression) (outcome, error) {
 	return broken, errNotBool
 }
 
-// overdue reports whether what is evaluated for the call has taken too long, or nobody waits for it. The first who asks
-// starts the clock: what is bounded never does.
+// overdue reports whether evaluating for the call has taken too long, or nobody waits for the result any more. The
+// first call of overdue starts the clock. Bounded expressions never start it.
 func (e *evaluation) overdue() bool {
 	if e.until.IsZero() {
 		e.began = time.Now() //nolint:forbidigo // a bound on processor time: no clock of anybody's takes part in a decision
@@ -244,8 +246,8 @@ func (e *evaluation) overdue() bool {
 	return e.ctx.Err() != nil || !time.Now().Before(e.until) //nolint:forbidigo // as above
 }
 
-// allowed returns the time that the conditions may take. The items of a list share a time of their own: without it, a policy of
-// one organization could take minutes of everybody's processors for one list.
+// allowed returns the time that the conditions may take. The items of a list share one time limit. Without it, a policy
+// of one organization could take minutes of the processor time of all organizations for one list.
 func (e *evaluation) allowed() time.Duration {
 	if e.spent == nil {
 		return evaluationTime
@@ -253,14 +255,15 @@ func (e *evaluation) allowed() time.Duration {
 	return min(evaluationTime, max(0, listTime-*e.spent))
 }
 
-// limit sets the context that loops look at.
+// limit sets the context that stops loops.
 func (e *evaluation) limit() {
 	if e.limited == nil {
 		e.limited, e.cancel = context.WithDeadline(e.ctx, e.until)
 	}
 }
 
-// run evaluates and says why when it could not: the value is an error then, or nil when the evaluation was cancelled.
+// run evaluates an expression and returns the reason when it could not. The value is then an error, or nil when the
+// evaluation was cancelled.
 func (e *evaluation) run(x *expression, program cel.Program, input interpreter.Activation) (ref.Val, error) {
 	var value ref.Val
 	var err error
@@ -288,11 +291,11 @@ func (e *evaluation) run(x *expression, program cel.Program, input interpreter.A
 	return value, reasonOf(err, x.text)
 }
 
-// harmless are the beginnings of the interpreter's messages that hold no value.
+// harmless lists the beginnings of interpreter messages that hold no value.
 var harmless = []string{"no such overload", "division by zero", "modulus by zero", "integer overflow", "unsigned integer overflow"}
 
-// reasonOf is an error without values: it goes to where arguments may not (the audit log may be told to keep none). The
-// name of a member that is missing is told when it stands in the expression.
+// reasonOf returns an error without values. The error goes to places where arguments may not go (the audit log may be
+// set to keep none). The name of a missing member is included if the expression contains it.
 func reasonOf(err error, expr string) error {
 	if errors.Is(err, errWork) {
 		return errWork

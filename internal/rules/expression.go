@@ -10,12 +10,12 @@ import (
 	"cel.dev/cel-go/ext"
 )
 
-// What an expression may be and may do. They hold a hostile or careless policy to a small part of the gateway's time
-// (attack M20); honest conditions are far below. maxEvaluation is for all that is evaluated for one call: the cost limit
-// counts steps, and how long some of them take nobody has measured; what they do together ends then.
+// Limits of expressions. They hold a hostile or careless policy to a small part of the gateway's time (attack M20).
+// Honest conditions stay far below. maxEvaluation covers all expressions of one call together. The cost limit only
+// counts steps, and nobody has measured how long some of them take, so maxEvaluation stops them by time.
 const (
 	maxExpression    = 4096 // characters
-	maxNodes         = 4096 // of the syntax tree, macros expanded
+	maxNodes         = 4096 // of the syntax tree, with macros expanded
 	maxParserDepth   = 64
 	maxNestedLoops   = 2
 	maxRegexProgram  = 1000 // instructions
@@ -35,7 +35,7 @@ var (
 	listTime       = maxList
 )
 
-// environment is what all expressions are compiled in, built once per process.
+// environment holds the environment for compiling all expressions. It is built once per process.
 var environment = sync.OnceValue(func() *cel.Env {
 	env, err := cel.NewEnv(
 		cel.Variable("request", cel.DynType),
@@ -56,12 +56,12 @@ var environment = sync.OnceValue(func() *cel.Env {
 		),
 	)
 	if err != nil {
-		panic(fmt.Sprintf("building the environment of expressions: %v", err)) // fixed options: a test builds it
+		panic(fmt.Sprintf("building the environment of expressions: %v", err)) // the options are fixed, and a test builds it
 	}
 	return env
 })
 
-// unknown says, for lists, what is not known of the request: the arguments; of a template also which resource it is.
+// Unknown parts of a request in lists: the arguments. For a template, the resource is unknown too.
 var (
 	unknownArguments = []*cel.AttributePatternType{
 		cel.AttributePattern("request").QualString("resource").QualString("attr"),
@@ -74,19 +74,20 @@ var (
 type expression struct {
 	text    string
 	reads   reads
-	bounded bool // by its own length: nothing of it is counted
+	bounded bool // the cost is bounded by its own length, so that it is not counted
 	program cel.Program
-	// partial evaluates with unknown parts; nil when the expression reads nothing that is ever unknown.
+	// partial evaluates with unknown parts. It is nil when nothing that the expression reads is ever unknown.
 	partial cel.Program
 }
 
-// fault is what is wrong with an expression, and where: line and column from 1, 0 when nowhere in particular.
+// fault describes a mistake in an expression. Its line and column count from 1, and are 0 for a mistake without a
+// place.
 type fault struct {
 	message      string
 	line, column int
 }
 
-// compileExpression compiles a text. All that is wrong with it comes back at once.
+// compileExpression compiles a text. It returns all mistakes at once.
 func compileExpression(text string) (*expression, []fault) {
 	if strings.TrimSpace(text) == "" {
 		return nil, []fault{{message: "an expression must not be empty", line: 1, column: 1}}

@@ -9,16 +9,16 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// A reader that folds case, as Go's encoding/json does, takes "REPO" for "repo", and "toKen" with a Kelvin sign for
-// "token". What such an upstream reads, and what a condition reads, would be two things (attack M04).
+// Some readers fold case, such as Go's encoding/json. They take "REPO" for "repo", and "toKen" with a Kelvin sign for
+// "token". Such an upstream would read another value than the condition did (attack M04).
 
 // foldsTo reports whether such a reader takes one name for the other.
 func foldsTo(a []byte, b string) bool {
-	// A letter and what it folds to have one to three bytes.
+	// A letter, and each letter that it folds to, has one to three bytes.
 	return len(a) <= 3*len(b) && len(b) <= 3*len(a) && bytes.EqualFold(a, []byte(b))
 }
 
-// folded is the one name that stands for all that fold to each other; nearly always name itself.
+// folded returns the one name that stands for all names that fold to each other. It is nearly always name itself.
 func folded(name []byte) []byte {
 	plain := true
 	for _, c := range name {
@@ -39,11 +39,11 @@ func folded(name []byte) []byte {
 	}, name)
 }
 
-// spellings are the names of members that stand in a value, however deep, by what they fold to.
+// spellings holds the names of all members in a value, at every depth, under the name that they fold to.
 type spellings map[string][]string
 
-// spelled collects the names in a value. It reports false when an object has two members that fold to one name: then it
-// is no one's to say what the object holds.
+// spelled collects the names in a value. It returns false when an object has two members that fold to one name. Nobody
+// can say then which value the object holds.
 func spelled(v strictjson.Value) (spellings, bool) {
 	if bytes.IndexByte(v.Raw(), '{') < 0 {
 		return nil, true
@@ -101,7 +101,7 @@ func twins(object strictjson.Value) bool {
 	return len(seen) < object.Len()
 }
 
-// other reports whether one of the names stands there in another spelling than any of them.
+// other reports whether one of the names occurs in a spelling that is not among the names.
 func (s spellings) other(names []readName) bool {
 	for i := range names {
 		for _, spelling := range s[names[i].folded] {
@@ -113,5 +113,5 @@ func (s spellings) other(names []readName) bool {
 	return false
 }
 
-// readName is the name of a member below the arguments that an expression looks at.
+// readName is the name of a member below the arguments. An expression looks at that member.
 type readName struct{ name, folded string }

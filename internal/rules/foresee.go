@@ -6,31 +6,32 @@ import (
 	"slices"
 )
 
-// Lacking says what is not known of a call that is judged afterwards, from what was recorded of it.
+// Lacking lists the unknown facts of a call that is judged afterwards, from a record of it.
 type Lacking struct {
-	Arguments bool     // all of them
-	Members   []string // the values of these arguments; the others are known
+	Arguments bool     // all arguments are unknown
+	Members   []string // the arguments with unknown values; the others are known
 	Roles     bool     // the caller's roles and groups
-	Claims    bool     // what else the caller's token says
+	Claims    bool     // the other claims of the caller's token
 }
 
-// Foreseen is what a set says to a call of which not everything is known.
+// Foreseen is the answer of a set for a call with unknown facts.
 type Foreseen struct {
-	// Certain: whatever the unknown facts are, Effect is what Decide would have said. Else Lacked is what it depends on; of a
-	// denial that is certain, Lacked is what it depends on whether a rule denies or none grants.
+	// Certain reports whether Decide would have answered Effect for any values of the unknown facts. If it is false,
+	// Lacked lists the facts that the answer depends on. For a certain denial, Lacked lists the facts that tell whether
+	// a rule denies or no rule grants.
 	Certain bool
 	Effect  Effect
-	// PolicyID is of the policy that governs the caller, "" for none: that never depends on what is not known.
+	// PolicyID is the policy that governs the caller, "" for none. It never depends on unknown facts.
 	PolicyID string
-	// Rule is the name of a rule that decides so, "" of a denial when none grants and none is sure to deny, and of a call that
-	// is Open and that no rule grants.
+	// Rule names a rule that leads to Effect. It is "" for a denial where no rule grants and no rule is sure to deny.
+	// It is also "" for a call that is Open and that no rule grants.
 	Rule   string
 	Lacked Lacking
 }
 
-// Foresee judges a call of which some facts are not known, without a guess: what depends on them is not certain. It takes
-// each condition that could look at an unknown fact for able to come out otherwise, unless the rest of it decides; so
-// more may be certain than it says, and never less. The shadow is not asked.
+// Foresee judges a call with unknown facts. It does not guess: an answer that depends on an unknown fact is not
+// certain. A condition that could look at an unknown fact counts as able to come out otherwise, unless the rest of the
+// condition decides. So Foresee may call too few answers certain, never too many. It does not ask drafts in the shadow.
 func (s *Set) Foresee(ctx context.Context, c Call, lacking Lacking) Foreseen {
 	if c.Principal == nil || !callable(c.Kind, c.Name) {
 		return Foreseen{Certain: true}
@@ -43,7 +44,7 @@ func (s *Set) Foresee(ctx context.Context, c Call, lacking Lacking) Foreseen {
 		return Foreseen{Certain: true}
 	}
 	if c.Kind == ResourcesRead {
-		lacking.Arguments, lacking.Members = false, nil // they have none: conditions see the URI
+		lacking.Arguments, lacking.Members = false, nil // resources have no arguments: conditions see the URI
 	}
 	j := judge{ctx: ctx, set: s, principal: c.Principal, kind: c.Kind, name: c.Name, raw: c.Arguments, checked: c.Checked, open: c.Open}
 	if lacking.Arguments {
@@ -56,17 +57,17 @@ func (s *Set) Foresee(ctx context.Context, c Call, lacking Lacking) Foreseen {
 	return out
 }
 
-// foresight is a question with unknown facts.
+// foresight is one question with unknown facts.
 type foresight struct {
 	*judge
 	lacking *Lacking
-	lacked  Lacking // what of it mattered
+	lacked  Lacking // the unknown facts that mattered
 }
 
-// certainty is which rules of one effect match: number is the first that does for sure, -1 when there is none.
+// certainty tells which rules of one effect match. number is the first rule that is sure to match, -1 for none.
 type certainty struct {
 	number   int32
-	possible bool // one may match
+	possible bool // some rule may match
 }
 
 func (f *foresight) decide(p *policy) Foreseen {
@@ -107,8 +108,8 @@ func ruleName(p *policy, number int32) string {
 	return p.rules[number].name
 }
 
-// rules looks at the rules of one effect. Of those that ask, one that demands the out-of-band channel is named first, as
-// Decide does.
+// rules looks at the rules of one effect. Among the rules that ask, it names a rule that demands the out-of-band
+// channel first, as Decide does.
 func (f *foresight) rules(p *policy, found []*posting, e Effect) certainty {
 	best, strict := int32(math.MaxInt32), int32(math.MaxInt32)
 	possible := false
@@ -141,7 +142,7 @@ func (f *foresight) rules(p *policy, found []*posting, e Effect) certainty {
 	return certainty{best, possible}
 }
 
-// outcome is what can come out of asking whether a rule of an effect matches.
+// outcome returns the possible answers to the question whether a rule of an effect matches.
 func (f *foresight) outcome(r *rule, e Effect) outcome {
 	subject := no
 	switch {
@@ -164,7 +165,7 @@ func (f *foresight) outcome(r *rule, e Effect) outcome {
 	return subject.and(f.eval.matches(r))
 }
 
-// foreseen evaluates an expression of a call of which not everything is known.
+// foreseen evaluates an expression of a call with unknown facts.
 func (e *evaluation) foreseen(x *expression) (outcome, error) {
 	switch {
 	case x.reads.roles && e.lacking.Roles:
@@ -174,7 +175,8 @@ func (e *evaluation) foreseen(x *expression) (outcome, error) {
 		e.lacked.Claims = true
 		return anything, nil
 	case x.reads.anyOf(e.lacking.Members), x.reads.arguments && e.lacking.Arguments:
-		// The value in the place of an unknown one must not be looked at, and neither must its absence.
+		// The expression must not look at the value that stands in for an unknown one. It must not see that value as
+		// missing, either.
 		e.lacked.Arguments = true
 		return anything, nil
 	}
@@ -184,7 +186,8 @@ func (e *evaluation) foreseen(x *expression) (outcome, error) {
 	}
 	e.lacked.Arguments = true
 	if out == yes || out == no {
-		// The rest of it decides, but for arguments that make it unevaluable, a number that no double holds among them.
+		// The rest of the expression decides. Arguments may still make it impossible to evaluate, for example a number
+		// that no double holds.
 		return out | broken, nil
 	}
 	return anything, nil

@@ -14,20 +14,21 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// The interpreter charges a function after it has run, which is too late for those whose work or result is a product of
-// what they are given: `distinct` or `lastIndexOf` on what fills a request takes minutes, a `join` or two `replace` in a
-// row take all memory. Such calls are looked at first (attack M20). One call that passes takes less than maxEvaluation.
+// Limits of functions whose work or result is a product of their arguments' sizes. The interpreter charges a function
+// after it has run, which is too late for these. `distinct` or `lastIndexOf` on a value that fills a request takes
+// minutes. A `join`, or two `replace` in a row, takes all memory. So these calls are checked before they run (attack
+// M20). One call that passes takes less than maxEvaluation.
 const (
 	maxComparisons = 1 << 20                  // of elements with elements
-	maxSearch      = costLimit * bytesPerStep // bytes of a text times bytes of what is looked for in it: what the cost limit would allow
-	maxText        = 4 << 20                  // bytes of a text that is made
+	maxSearch      = costLimit * bytesPerStep // bytes of a text times bytes of the text searched in it: as much as the cost limit would allow
+	maxText        = 4 << 20                  // bytes of a text that a function makes
 	maxRegexSteps  = 1 << 23                  // bytes of a text times instructions of a pattern
 	maxPattern     = 1000                     // bytes of a pattern that is not written in the expression
 )
 
 var errWork = errors.New("it would take too much work")
 
-// guards say, before one of these functions runs, whether it may.
+// guards maps these functions to a check, which reports before each call whether it may run.
 var guards = map[string]func(args []ref.Val) bool{
 	"distinct":              func(a []ref.Val) bool { return fewComparisons([]ref.Val{a[0], a[0]}) },
 	"sets.contains":         fewComparisons,
@@ -49,16 +50,17 @@ var guards = map[string]func(args []ref.Val) bool{
 	overloads.Matches:       mayMatch,
 }
 
-// fewComparisons of each element of one list with each of another. Comparing two takes no longer than looking at all of
-// either, so that the elements of one list meet all there is in the other.
+// fewComparisons reports whether each element of one list may be compared with each element of another. Comparing two
+// elements takes no longer than looking at all of either one. So the work is at most the number of elements in one list
+// times the size of all elements in the other.
 func fewComparisons(a []ref.Val) bool {
 	n, m := elements(a[0]), elements(a[1])
 	return product(n, m) <= maxComparisons &&
 		(product(n, extent(a[1], maxComparisons)) <= maxComparisons || product(m, extent(a[0], maxComparisons)) <= maxComparisons)
 }
 
-// extent is what there is to compare in the elements of a list: 1 for each that holds no others, more for a long text.
-// It stops at limit.
+// extent returns how much there is to compare in the elements of a list. It counts 1 for each element that holds no
+// others, and more for a long text. It stops at limit.
 func extent(v ref.Val, limit int) int {
 	list, ok := v.(traits.Lister)
 	if !ok {
@@ -76,7 +78,7 @@ func extent(v ref.Val, limit int) int {
 	return total
 }
 
-// bytesCompared of a text take about as long as one small element.
+// bytesCompared is the number of bytes of a text that take about as long to compare as one small element.
 const bytesCompared = 256
 
 func maySort(a []ref.Val) bool {
@@ -84,7 +86,8 @@ func maySort(a []ref.Val) bool {
 	return product(n, bits.Len(uint(n))) <= maxComparisons
 }
 
-// maySearch: the search of the library tries each place of the text, and compares there as far as it goes.
+// maySearch reports whether a search may run. The library tries each place of the text, and compares there until the
+// first difference.
 func maySearch(a []ref.Val) bool { return product(length(a[0]), length(a[1])) <= maxSearch }
 
 func maySplit(a []ref.Val) bool {
@@ -93,7 +96,7 @@ func maySplit(a []ref.Val) bool {
 	return strings.Count(string(text), string(separator)) <= maxComparisons/4 // of 16 bytes each
 }
 
-// elements is the length of a list or map; 0 for other values, which the function itself refuses.
+// elements returns the length of a list or map. It returns 0 for other values, which the function itself refuses.
 func elements(v ref.Val) int {
 	if _, isString := v.(types.String); isString {
 		return 0
@@ -106,7 +109,7 @@ func elements(v ref.Val) int {
 	return 0
 }
 
-// length of a text in bytes; 0 for other values.
+// length returns the length of a text in bytes. It returns 0 for other values.
 func length(v ref.Val) int {
 	switch v := v.(type) {
 	case types.String:
@@ -117,10 +120,12 @@ func length(v ref.Val) int {
 	return 0
 }
 
-// product stays in range: neither factor comes near the square root of it.
+// product multiplies two sizes. The result stays in range, because neither factor comes near the square root of the
+// maximum.
 func product(a, b int) int { return max(a, 0) * max(b, 0) }
 
-// weight is how much there is in a value, elements and bytes, lists that are shared counted each time; it stops at limit.
+// weight returns the size of a value in elements and bytes. It counts a shared list each time that it occurs. It stops
+// at limit.
 func weight(v ref.Val, limit int) int {
 	switch v := v.(type) {
 	case types.String, types.Bytes:
@@ -140,7 +145,7 @@ func weight(v ref.Val, limit int) int {
 		}
 		return total
 	}
-	return 24 // a number or a time, when it is written
+	return 24 // length of a number or a time as text
 }
 
 func mayJoin(a []ref.Val) bool {
@@ -173,7 +178,7 @@ func mayMatch(a []ref.Val) bool {
 	return err == nil && size <= maxRegexProgram && product(length(a[0]), size) <= maxRegexSteps
 }
 
-// bindings are the implementations of the guarded functions, by overload and by function.
+// bindings returns the implementations of the guarded functions, by overload and by function.
 var bindings = sync.OnceValue(func() map[string]*functions.Overload {
 	out := make(map[string]*functions.Overload)
 	declared := environment().Functions()
@@ -193,8 +198,8 @@ var bindings = sync.OnceValue(func() map[string]*functions.Overload {
 	return out
 })
 
-// guarded puts the guard before each call of such a function while an expression is planned, and a look at the time
-// before each that is not done at once.
+// guarded puts the guard before each call of a guarded function, while an expression is planned. Before each call of a
+// function outside immediate it puts a check of the time.
 func (c *costs) guarded(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	call, ok := i.(interpreter.InterpretableCall)
 	if !ok || immediate[call.Function()] {
@@ -207,7 +212,7 @@ func (c *costs) guarded(i interpreter.InterpretableV2) (interpreter.Interpretabl
 	args := call.Args()
 	if call.Function() == overloads.Matches && len(args) == 2 {
 		if pattern, isConst := args[1].(interpreter.InterpretableConst); isConst {
-			// The interpreter compiles this pattern once, in place of this call; what is left to look at is the text.
+			// The interpreter compiles this pattern once, in place of this call. Only the text is left to check.
 			text, _ := pattern.Value().(types.String)
 			size, err := types.RegexProgramSize(string(text))
 			if err != nil {
@@ -217,7 +222,7 @@ func (c *costs) guarded(i interpreter.InterpretableV2) (interpreter.Interpretabl
 			args = []interpreter.InterpretableV2{&shortText{args[0], maxRegexSteps / max(size, 1)}, args[1]}
 			guard = func([]ref.Val) bool { return true }
 		} else {
-			// It is compiled before it is judged.
+			// The pattern is compiled before it is checked.
 			args = []interpreter.InterpretableV2{args[0], &shortText{args[1], maxPattern}}
 		}
 	}
@@ -248,7 +253,7 @@ func invoke(f *functions.Overload, values []ref.Val) ref.Val {
 	return types.NewErr("no such overload")
 }
 
-// shortText is a pattern, or a text that one is searched in, refused when it is too long for that.
+// shortText is a pattern, or a text to search with one. It is refused when it is too long.
 type shortText struct {
 	interpreter.InterpretableV2
 	limit int
@@ -271,7 +276,7 @@ func (s *shortText) Eval(vars interpreter.Activation) ref.Val {
 	return interpreter.EvalActivation(vars, s.Exec)
 }
 
-// paced is a call that is not begun any more once the evaluation has taken too long.
+// paced is a call that does not start any more once the evaluation has taken too long.
 type paced struct{ interpreter.InterpretableCall }
 
 // Exec implements interpreter.InterpretableV2.
@@ -287,7 +292,8 @@ func (p *paced) Eval(vars interpreter.Activation) ref.Val {
 	return interpreter.EvalActivation(vars, p.Exec)
 }
 
-// theEvaluation is a variable that expressions cannot name: how what is planned finds the evaluation that it is run by.
+// theEvaluation is a variable that expressions cannot name. Through it a planned step finds the evaluation that runs
+// it.
 const theEvaluation = "@evaluation"
 
 func overdue(frame *interpreter.ExecutionFrame) bool {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// posting are the rules that one pattern belongs to, by what they do, each list in the order of the policy.
+// posting lists the rules that have one pattern, by their effect. Each list is in the order of the policy.
 type posting struct{ deny, ask, allow []int32 }
 
 func (p *posting) list(e Effect) *[]int32 {
@@ -26,7 +26,7 @@ func (p *posting) add(e Effect, rule int32) {
 }
 
 // index finds the rules of a policy whose pattern matches a name, for one kind of action. Its cost does not grow with
-// the rules for other names.
+// the number of rules for other names.
 type index struct {
 	all      posting // of the pattern *
 	exact    map[string]*posting
@@ -35,11 +35,11 @@ type index struct {
 
 type prefix struct {
 	text   string
-	parent int // the longest other prefix that this one starts with; -1: none
+	parent int // index of the longest other prefix that this one starts with; -1: none
 	rules  *posting
 }
 
-// at is the posting of a pattern, made when it is new. Only while compiling.
+// at returns the posting of a pattern. It makes one for a new pattern. It is for compiling only.
 func (ix *index) at(name string, isPrefix bool) *posting {
 	switch {
 	case isPrefix && name == "":
@@ -62,8 +62,8 @@ func (ix *index) at(name string, isPrefix bool) *posting {
 	return p
 }
 
-// finish links the prefixes. In sorted order a prefix stands before all that start with it, so those that are open at a
-// place are a stack.
+// finish links each prefix to its parent. In sorted order a prefix comes before all prefixes that start with it. So the
+// prefixes that are still open at a position form a stack.
 func (ix *index) finish() {
 	var open []int
 	for i := range ix.prefixes {
@@ -79,15 +79,15 @@ func (ix *index) finish() {
 	}
 }
 
-// match appends the rules whose pattern matches name; with onlyStart, every rule whose pattern is sure to match all names
-// that begin with it.
+// match appends the rules whose pattern matches name. With onlyStart it appends the rules whose pattern is sure to
+// match every name that begins with name.
 func (ix *index) match(into []*posting, name string, onlyStart bool) []*posting {
 	if !onlyStart {
 		if p := ix.exact[name]; p != nil {
 			into = append(into, p)
 		}
 	}
-	// The last prefix that sorts before the name, or one of those it starts with, is the longest that matches.
+	// The longest matching prefix is the last one that sorts before the name, or a prefix of that one.
 	i := sort.Search(len(ix.prefixes), func(i int) bool { return ix.prefixes[i].text > name }) - 1
 	for i >= 0 && !strings.HasPrefix(name, ix.prefixes[i].text) {
 		i = ix.prefixes[i].parent

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// callable reports whether a name may be used in a call at all, whatever the policy.
+// callable reports whether a call may use a name at all, under any policy.
 func callable(k Kind, name string) bool {
 	switch k {
 	case ToolsCall:
@@ -22,13 +22,13 @@ func callable(k Kind, name string) bool {
 	return false
 }
 
-// ResourceURI reports whether a URI may be used in a call at all, whatever the policy.
+// ResourceURI reports whether a call may use a URI at all, under any policy.
 func ResourceURI(uri string) bool { return callable(ResourcesRead, uri) }
 
-// climbs reports whether a URI has a segment "..", with which it would leave what a prefix in a policy stands for. It is
-// looked for in the text and in what the text is once its percent signs are decoded, for servers differ in when they do
-// that; with backslashes and parameters as some of them read paths. Control characters that come out are as bad: readers
-// of URLs take tabs and line ends out of them, also of what stands between two dots.
+// climbs reports whether a URI has a segment "..". With it the URI would leave the place that a prefix in a policy
+// stands for. climbs searches the text, and also the text with its percent signs decoded, because servers differ in
+// when they decode them. It reads backslashes and path parameters as some servers do. Control characters count as well:
+// readers of URLs remove tabs and line ends, even between two dots.
 func climbs(uri string) bool {
 	for range 3 {
 		if hasDotDot(uri) || strings.ContainsFunc(uri, unicode.IsControl) {
@@ -43,7 +43,7 @@ func climbs(uri string) bool {
 	return hasDotDot(uri) || strings.ContainsFunc(uri, unicode.IsControl)
 }
 
-// unescaped decodes what percent signs stand for. One that starts no escape stays, as with lenient servers.
+// unescaped decodes the percent escapes. A percent sign that starts no escape stays, as in lenient servers.
 func unescaped(uri string) string {
 	at := strings.IndexByte(uri, '%')
 	if at < 0 {
@@ -80,14 +80,14 @@ func hasDotDot(uri string) bool {
 
 func separates(c byte) bool { return strings.IndexByte(`/\:;?#`, c) >= 0 }
 
-// refusedStart reports whether no URI that starts so can be read.
+// refusedStart reports whether no URI with that start can be read.
 func refusedStart(start string) bool {
 	whole := start[:strings.LastIndexByte(start, '/')+1]
 	return strings.ContainsFunc(unescaped(start), unicode.IsControl) || climbs(whole)
 }
 
-// literals are the fixed parts of a URI template: what stands before, between and after its expressions. A brace that
-// is never closed is an expression to the end.
+// literals returns the fixed parts of a URI template: the texts before, between and after its expressions. A brace that
+// is never closed starts an expression that reaches to the end.
 func literals(template string) []string {
 	var out []string
 	for {
@@ -100,15 +100,15 @@ func literals(template string) []string {
 	}
 }
 
-// expands reports whether the text can be an expansion of a template with these fixed parts, two at least, or with
-// onlyStart what one starts with.
+// expands reports whether the text can be an expansion of a template with these fixed parts, of which there are at
+// least two. With onlyStart it reports whether an expansion can start with the text.
 func expands(parts []string, text string, onlyStart bool) bool {
 	first, last := parts[0], parts[len(parts)-1]
 	if !strings.HasPrefix(text, first) {
 		return onlyStart && strings.HasPrefix(first, text)
 	}
 	if onlyStart {
-		return true // the first expression may be all the rest
+		return true // the first expression may stand for all the rest
 	}
 	text = text[len(first):]
 	for _, part := range parts[1 : len(parts)-1] {

@@ -9,9 +9,10 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// number is what conditions see of a JSON number: an integer in the range of int64 is an int, every other a double. It
-// reports false for one that no double holds as it was written, 9007199254740993.0 and 1e400 among them: conditions
-// would judge another number than the one that the server gets.
+// number returns the value that conditions see for a JSON number. An integer in the range of int64 becomes an int,
+// every other number a double. It returns false for a number that no double holds as it was written, such as
+// 9007199254740993.0 or 1e400. Conditions would otherwise judge a number that differs from the one that the server
+// gets.
 func number(lexeme string) (ref.Val, bool) {
 	if i, err := strconv.ParseInt(lexeme, 10, 64); err == nil {
 		return types.Int(i), true
@@ -25,12 +26,12 @@ func number(lexeme string) (ref.Val, bool) {
 	return types.Double(f), digits == shortest && (digits == "" || exponent == itsExponent)
 }
 
-// decimal takes a number apart: its significant digits, without zeros at either end, and the power of ten of the last
-// one. Zero has no digits. The sign is left out: reading never changes it.
+// decimal splits a number into its significant digits, without zeros at either end, and the power of ten of the last
+// digit. Zero has no digits. The sign is left out, because reading never changes it.
 func decimal(lexeme string) (digits string, exponent int) {
 	mantissa := strings.TrimPrefix(lexeme, "-")
 	if at := strings.IndexAny(mantissa, "eE"); at >= 0 {
-		// An exponent beyond the range of int belongs to zero, or was refused before.
+		// An exponent outside the range of int belongs to zero, or the number was refused earlier.
 		exponent, _ = strconv.Atoi(mantissa[at+1:])
 		mantissa = mantissa[:at]
 	}

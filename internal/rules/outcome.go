@@ -1,7 +1,7 @@
 package rules
 
-// outcome is what a condition can come out as: a set of yes, no and broken (it cannot be evaluated). Of a call it is one
-// of them; in a list, where arguments are not known, it may be several.
+// outcome is the set of possible results of a condition: yes, no, and broken (it cannot be evaluated). For a call it
+// holds one of them. In a list, where arguments are unknown, it may hold several.
 type outcome uint8
 
 const (
@@ -12,14 +12,14 @@ const (
 	anything = no | yes | broken
 )
 
-// grants: a grant with this condition can match.
+// grants reports whether a grant with this condition can match.
 func (o outcome) grants() bool { return o&yes != 0 }
 
-// denies: a deny with this condition matches for sure, a broken one included.
+// denies reports whether a deny with this condition is sure to match. A broken condition counts as a match.
 func (o outcome) denies() bool { return o&no == 0 }
 
-// and is what two conditions come out as together: no when one is, else broken when one is, else yes. It does not depend
-// on their order.
+// and combines the outcomes of two conditions. The result is no if one is no, otherwise broken if one is broken,
+// otherwise yes. The order of the two does not matter.
 func (o outcome) and(other outcome) outcome {
 	out := (o | other) & no
 	if o&broken != 0 && other&^no != 0 || other&broken != 0 && o&^no != 0 {
@@ -28,7 +28,7 @@ func (o outcome) and(other outcome) outcome {
 	return out | o&other&yes
 }
 
-// not turns yes into no and leaves broken.
+// not turns yes into no and no into yes. It leaves broken.
 func (o outcome) not() outcome {
 	out := o & broken
 	if o&yes != 0 {

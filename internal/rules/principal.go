@@ -9,56 +9,57 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// Principal is who calls. It is immutable and may be used by any number of calls at once. One is kept for each token, and
-// made of as few objects as can be.
+// Principal describes the caller. It is immutable, and any number of calls may use it at once. One is kept for each
+// token, so it consists of as few objects as possible.
 type Principal struct {
 	id, agentID   string
 	roles, groups nameList
-	mask          mask // of everybody, and of all names in roles and groups
+	mask          mask // everybody, and the masks of all names in roles and groups
 	unknown       Unknown
 
-	// What conditions see is made once, when the first one asks: most tokens are gone by then.
+	// The values for conditions are made once, when the first condition asks. Most tokens are gone before that.
 	once   sync.Once
-	claims Claims // until then
+	claims Claims // until the values are made
 	facts  facts
 }
 
-// facts are a principal as conditions see it.
+// facts holds a principal in the form that conditions see.
 type facts struct {
 	value ref.Val
-	// unreadable: a claim holds a number that cannot be judged. Conditions that read claims are not evaluable then.
+	// unreadable reports that a claim holds a number that cannot be judged. Conditions that read claims cannot be
+	// evaluated then.
 	unreadable bool
 }
 
-// protocolClaims are those by which a token is verified and bound (RFC 7519, RFC 9068, OpenID Connect, RFC 7800). They
-// say nothing about a person that a policy could mean, and request.principal.attr leaves them out.
+// protocolClaims lists the claims that verify and bind a token (RFC 7519, RFC 9068, OpenID Connect, RFC 7800). They say
+// nothing about a person that a policy could use, and request.principal.attr leaves them out.
 var protocolClaims = []string{
 	"iss", "sub", "aud", "exp", "nbf", "iat", "jti", "azp", "client_id", "cid", "nonce", "at_hash", "c_hash", "s_hash",
 	"sid", "session_state", "typ", "cnf", "events", "rat",
 }
 
-// Unseen reports whether no condition sees a claim of that name.
+// Unseen reports whether conditions never see a claim of that name.
 func Unseen(claim string) bool { return slices.Contains(protocolClaims, claim) }
 
-// Claims are what a token says, for whoever reads it: not ok when it cannot be read.
+// Claims reads the claims of a token on demand. ok is false when they cannot be read.
 type Claims interface {
 	Read() (all map[string]any, ok bool)
 }
 
-// readClaims have been read.
+// readClaims holds claims that are already read.
 type readClaims map[string]any
 
 func (c readClaims) Read() (all map[string]any, ok bool) { return c, true }
 
-// NewPrincipal makes the principal of a verified token, once: id is the user's, agentID the registered agent's or "",
-// claims what the token says. Numbers among the claims should be json.Number, so that none is changed by reading. The lists
-// must not be changed any more.
+// NewPrincipal makes the principal of a verified token. It is called once for a token. id is the user, agentID the
+// registered agent or "", claims the claims of the token. Numbers among the claims should be json.Number, so that
+// reading changes none of them. The caller must not change the lists afterwards.
 func NewPrincipal(id string, roles, groups []string, agentID string, claims map[string]any) *Principal {
 	return NewPrincipalOf(id, roles, groups, agentID, readClaims(claims))
 }
 
-// NewPrincipalOf is NewPrincipal with claims that are read when a condition looks at the principal, at most once. When they
-// cannot be, conditions that read claims are not evaluable.
+// NewPrincipalOf makes a principal as NewPrincipal does, and reads the claims later: when a condition first looks at
+// the principal, at most once. If they cannot be read, conditions that read claims cannot be evaluated.
 func NewPrincipalOf(id string, roles, groups []string, agentID string, claims Claims) *Principal {
 	p := &Principal{id: id, agentID: agentID, roles: nameListOf(roles), groups: nameListOf(groups), mask: everybody, claims: claims}
 	for _, names := range [...][]string{roles, groups} {
@@ -69,17 +70,18 @@ func NewPrincipalOf(id string, roles, groups []string, agentID string, claims Cl
 	return p
 }
 
-// Unknown says which facts about a principal nobody knows. A rule that denies by one of them matches, and a rule that grants by
-// one does not. What another rule grants has to be approved where a rule asks by one.
+// Unknown lists the facts about a principal that nobody knows. A rule that denies by an unknown fact matches. A rule
+// that grants by an unknown fact does not match. If a rule asks by an unknown fact, a call that another rule grants
+// needs approval.
 type Unknown struct {
 	Roles, Groups bool
-	Claims        bool // what else a token would say
+	Claims        bool // all else that a token would say
 }
 
 func (u Unknown) names() bool { return u.Roles || u.Groups }
 
-// NewPrincipalWithout makes the principal of a credential that is no token and does not say all that one would. Roles and groups
-// are not looked at when they are unknown.
+// NewPrincipalWithout makes the principal of a credential that is no token and lacks some facts that a token has. It
+// ignores roles and groups that are unknown.
 func NewPrincipalWithout(unknown Unknown, id string, roles, groups []string, agentID string) *Principal {
 	if unknown.Roles {
 		roles = nil
@@ -90,18 +92,18 @@ func NewPrincipalWithout(unknown Unknown, id string, roles, groups []string, age
 	p := NewPrincipal(id, roles, groups, agentID, nil)
 	p.unknown = unknown
 	if unknown.names() {
-		p.mask = mask{^uint64(0), ^uint64(0)} // rules for any name have to be looked at
+		p.mask = mask{^uint64(0), ^uint64(0)} // rules for any name may apply
 	}
 	return p
 }
 
-// AgentID is the registered agent's; "" for none.
+// AgentID returns the id of the registered agent; "" for none.
 func (p *Principal) AgentID() string { return p.agentID }
 
-// seen is what conditions see.
+// seen returns the facts that conditions see.
 func (p *Principal) seen() *facts {
 	p.once.Do(func() {
-		p.facts.unreadable = true // also when what follows panics: there is no second time
+		p.facts.unreadable = true // set first, in case the next line panics: there is no second try
 		p.facts = p.see(p.claims.Read())
 		p.claims = nil
 	})
@@ -128,13 +130,13 @@ func (p *Principal) see(claims map[string]any, readable bool) facts {
 	})}
 }
 
-// nameList is a list in which names are looked up.
+// nameList is a list of names for look-ups.
 type nameList struct {
 	names []string
-	set   map[string]struct{} // of the names when they are many
+	set   map[string]struct{} // set of the names, if there are many
 }
 
-// fewNames are found as fast in the list itself.
+// fewNames is the length up to which a search in the list itself is as fast.
 const fewNames = 8
 
 func nameListOf(names []string) nameList {
@@ -166,13 +168,13 @@ func (l *nameList) hasAny(names []string) bool {
 	return false
 }
 
-// sorted is the names, each once.
+// sorted returns the names in order, each once.
 func (l *nameList) sorted() []string { return slices.Compact(slices.Sorted(slices.Values(l.names))) }
 
-// subjects is whom a rule is for: its roles_groups.
+// subjects holds the roles and groups that a rule is for: its roles_groups.
 type subjects struct {
 	everyone             bool
-	roles, groups, mixed []string // mixed: of names that mean either
+	roles, groups, mixed []string // mixed: names that may be a role or a group
 }
 
 func (s *subjects) add(entry string) {
@@ -189,7 +191,7 @@ func (s *subjects) add(entry string) {
 	}
 }
 
-// mask is of all names in it.
+// mask returns the mask of all names in the subjects.
 func (s *subjects) mask() (m mask) {
 	if s.everyone {
 		m = everybody
@@ -202,7 +204,8 @@ func (s *subjects) mask() (m mask) {
 	return m
 }
 
-// include reports whether a rule is for the principal. One that restricts is for whoever may have its roles or groups.
+// include reports whether a rule is for the principal. A rule that restricts is also for a principal that may have its
+// roles or groups, because some of those are unknown.
 func (s *subjects) include(p *Principal, restricts bool) bool {
 	if restricts && (p.unknown.Roles && len(s.roles)+len(s.mixed) > 0 || p.unknown.Groups && len(s.groups)+len(s.mixed) > 0) {
 		return true
@@ -210,11 +213,11 @@ func (s *subjects) include(p *Principal, restricts bool) bool {
 	return s.everyone || p.roles.hasAny(s.roles) || p.groups.hasAny(s.groups) || p.roles.hasAny(s.mixed) || p.groups.hasAny(s.mixed)
 }
 
-// mask is names as two sets of bits, so that nearly all rules for others are passed over without comparing names: a policy
-// may well have a rule for each of a thousand groups. Each name has a bit in both.
+// mask holds names as two sets of bits. Each name has a bit in both sets. With it nearly all rules for others are
+// skipped without comparing names: a policy may have a rule for each of a thousand groups.
 type mask [2]uint64
 
-// everybody is in every principal, and in whatever is for *.
+// everybody is the mask that every principal has, and every rule for *.
 var everybody = mask{1 << 63, 1 << 63}
 
 var maskSeed = maphash.MakeSeed()
@@ -229,5 +232,5 @@ func (m *mask) add(names mask) {
 	m[1] |= names[1]
 }
 
-// meets reports whether the two may have a name in common. When they have one, it does.
+// meets reports whether the two may have a name in common. It returns true whenever they have one.
 func (m *mask) meets(other mask) bool { return m[0]&other[0] != 0 && m[1]&other[1] != 0 }

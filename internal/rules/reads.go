@@ -9,22 +9,23 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
-// reads is what an expression can look at, told from its text. It may say more than is so, never less.
+// reads lists the parts of a request that an expression can look at, by its text. It may list too much, never too
+// little.
 type reads struct {
 	arguments bool       // all of request.resource.attr
-	members   []string   // else these of its members
-	names     []readName // of members below them, or of all that are looked at, however deep
+	members   []string   // otherwise only these members of it
+	names     []readName // of members below those, or of all members at every depth that it looks at
 	principal bool       // request.principal
-	claims    bool       // its attr
-	roles     bool       // its roles or groups
+	claims    bool       // request.principal.attr
+	roles     bool       // request.principal.roles or groups
 	action    bool       // request.action
 	loops     bool       // it holds a loop over a list or map
 }
 
-// any argument at all.
+// anyArgument reports whether the expression can look at an argument.
 func (r *reads) anyArgument() bool { return r.arguments || len(r.members) > 0 }
 
-// unknowable: something that it reads is not known in a list.
+// unknowable reports whether the expression reads something that is unknown in a list.
 func (r *reads) unknowable() bool { return r.anyArgument() || r.action }
 
 func readsOf(e ast.Expr) reads {
@@ -36,7 +37,7 @@ func readsOf(e ast.Expr) reads {
 		}
 	}
 	if v.arguments || v.loops || v.computed {
-		// Names of members are compared with texts there: R.attr.exists(k, k == 'path').
+		// Here an expression may compare names of members with texts: R.attr.exists(k, k == 'path').
 		for _, text := range v.texts {
 			v.name(text)
 		}
@@ -44,21 +45,21 @@ func readsOf(e ast.Expr) reads {
 	return v.reads
 }
 
-// visitor goes over an expression.
+// visitor walks through an expression.
 type visitor struct {
 	reads
-	texts    []string // that are written in it
-	computed bool     // some member is looked for by a name that is not written as such
+	texts    []string // texts that are written in the expression
+	computed bool     // the expression looks up a member by a name that it computes
 }
 
-// name notes a look at members of that name, of something or other.
+// name notes that the expression looks at members of that name, in any value.
 func (r *reads) name(name string) {
 	if !slices.ContainsFunc(r.names, func(n readName) bool { return n.name == name }) {
 		r.names = append(r.names, readName{name, string(folded([]byte(name)))})
 	}
 }
 
-// member notes a look by a name: that itself when it is written as a text.
+// member notes a lookup by a name. It notes the name itself only if the expression writes it as a text.
 func (v *visitor) member(name ast.Expr) {
 	if name.Kind() != ast.LiteralKind {
 		v.computed = true
@@ -69,7 +70,7 @@ func (v *visitor) member(name ast.Expr) {
 	}
 }
 
-// search notes a look for something in a value, which is one by a name unless the value holds no arguments with names.
+// search notes a search in a value. It counts as a lookup by name, unless the value cannot hold arguments with names.
 func (v *visitor) search(what, in ast.Expr) {
 	path, _ := pathOf(in)
 	if in.Kind() == ast.ListKind || len(path) > 0 && path[0] != "resource" {
@@ -78,9 +79,9 @@ func (v *visitor) search(what, in ast.Expr) {
 	v.member(what)
 }
 
-// visit follows paths like request.resource.attr.x from their root as far as they are written out, and takes a root
-// that is used in any other way for a look at everything below it. A loop variable that has the name of a root hides
-// it; taking it for the root is the safe mistake.
+// visit follows paths such as request.resource.attr.x from their root as far as they are written out. Any other use of
+// a root counts as a look at everything below it. A loop variable with the name of a root hides the root. visit still
+// takes it for the root, which is the safe mistake.
 func (v *visitor) visit(e ast.Expr) {
 	if path, ok := pathOf(e); ok {
 		v.path(path)
@@ -131,7 +132,8 @@ func (v *visitor) visit(e ast.Expr) {
 	}
 }
 
-// path notes a look at the value of that path below request; what is shorter than a leaf is all below it.
+// path notes a look at the value of that path below request. A path that ends above a leaf stands for everything below
+// it.
 func (r *reads) path(path []string) {
 	at := func(i int, name string) bool { return len(path) <= i || path[i] == name }
 	if at(0, "action") {
@@ -159,7 +161,7 @@ func (r *reads) path(path []string) {
 	}
 }
 
-// pathOf is a path of names below request, when the expression is one.
+// pathOf returns the path of names below request that an expression writes. It returns false for any other expression.
 func pathOf(e ast.Expr) ([]string, bool) {
 	switch e.Kind() {
 	case ast.IdentKind:

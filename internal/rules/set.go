@@ -9,26 +9,26 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Set is what the policies of one server say, compiled. It is immutable and safe for concurrent use.
+// Set holds the compiled policies of one server. It is immutable and safe for concurrent use.
 type Set struct {
 	kind, id ref.Val            // the server's slug and id, as conditions see them
-	byAgent  map[string]*policy // nil: no policy is for certain agents
-	unscoped *policy            // nil: none
+	byAgent  map[string]*policy // nil: no policy names agents
+	unscoped *policy            // the policy that names no agent; nil: none
 	shadows  []*policy
 	skipped  []error
 }
 
-// policy is one policy, compiled.
+// policy is one compiled policy.
 type policy struct {
 	id, name string
 	revision int
 	agents   map[string]bool // nil: all
-	rules    []rule          // the active ones, in the order of the policy
-	masks    []mask          // of whom each is for: a thousand rules for others are passed over without a look at any of them
+	rules    []rule          // the active rules, in the order of the policy
+	masks    []mask          // masks of the subjects of each rule: a thousand rules for others are skipped without a look at any of them
 	calls    [callKinds]index
 }
 
-// rule is one rule, compiled.
+// rule is one compiled rule.
 type rule struct {
 	name      string
 	subjects  subjects
@@ -36,9 +36,9 @@ type rule struct {
 	outOfBand bool
 }
 
-// Compile makes the set of a server from its policies. Active ones decide; drafts with Shadow ride along; all others,
-// and those of other servers, are left out. It fails when an active policy would not pass Check, or two of them govern
-// the same agent: the caller must refuse then.
+// Compile makes the set of a server from its policies. Active policies decide. Drafts with Shadow are judged as well,
+// without effect. All other policies, and those of other servers, are left out. Compile fails when an active policy
+// would not pass Check, or when two active policies govern the same agent. The caller must refuse calls then.
 func Compile(serverSlug, serverID string, policies []storage.Policy) (*Set, error) {
 	s := &Set{kind: types.String(serverSlug), id: types.String(serverID)}
 	var reader conditionReader
@@ -65,7 +65,7 @@ func Compile(serverSlug, serverID string, policies []storage.Policy) (*Set, erro
 	return s, nil
 }
 
-// Skipped says which drafts were left out because they would not pass Check.
+// Skipped returns one error for each draft that was left out because it would not pass Check.
 func (s *Set) Skipped() []error { return s.skipped }
 
 func (s *Set) enforce(p *policy) error {
@@ -88,7 +88,7 @@ func (s *Set) enforce(p *policy) error {
 	return nil
 }
 
-// governing is the one policy that decides for an agent; nil when none does.
+// governing returns the one policy that decides for an agent. It returns nil when there is none.
 func (s *Set) governing(agent string) *policy {
 	if agent != "" {
 		if p := s.byAgent[agent]; p != nil {
@@ -98,7 +98,8 @@ func (s *Set) governing(agent string) *policy {
 	return s.unscoped
 }
 
-// wouldGovern reports whether a draft would decide for an agent, were it active in place of what it overlaps.
+// wouldGovern reports whether a draft would decide for an agent if it were active instead of the policies that it
+// overlaps.
 func (s *Set) wouldGovern(draft *policy, agent string) bool {
 	if draft.agents != nil {
 		return agent != "" && draft.agents[agent]

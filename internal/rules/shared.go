@@ -6,15 +6,16 @@ import (
 	"weak"
 )
 
-// shared has the expressions that compiled policies use, under their [sharedKey]. Policies are often copies of each other, and
-// a compiled expression is some forty objects that the garbage collector goes through for as long as its policy is kept.
+// shared holds the expressions that compiled policies use, under their [sharedKey]. Policies are often copies of each
+// other. A compiled expression is some forty objects, and the garbage collector visits them as long as its policy is
+// kept.
 var shared sync.Map // to weak.Pointer[expression]
 
-// sharedKey is an expression of an organization. Organizations share none: how long compiling takes would tell one of them
-// what the others have written.
+// sharedKey identifies an expression of an organization. Organizations do not share expressions: the time that
+// compiling takes would tell one organization which expressions another has written.
 type sharedKey struct{ organization, text string }
 
-// compile is compileExpression, unless the organization uses that very expression already.
+// compile calls compileExpression, unless the organization already uses exactly that expression.
 func (r *conditionReader) compile(text string) (*expression, []fault) {
 	if r.organization == "" {
 		return compileExpression(text)
@@ -31,7 +32,7 @@ func (r *conditionReader) compile(text string) (*expression, []fault) {
 	}
 	p := weak.Make(e)
 	shared.Store(k, p)
-	// By then the key may be somebody else's, who compiled the same at the same time.
+	// The key may hold another pointer by then: another caller may have compiled the same text at the same time.
 	runtime.AddCleanup(e, func(k sharedKey) { shared.CompareAndDelete(k, p) }, k)
 	return e, nil
 }

@@ -16,11 +16,11 @@ const (
 	subjectEither
 )
 
-// MaxSubject is the length of a role's or group's name in a rule, in characters.
+// MaxSubject is the maximum length of a role's or group's name in a rule, in characters.
 const MaxSubject = 256
 
-// subjectOf reads an entry of roles_groups: *, role:<name>, group:<name>, or a bare name that means either. Nothing is
-// trimmed, split or folded: names may hold blanks and commas (attack M21).
+// subjectOf reads an entry of roles_groups: *, role:<name>, group:<name>, or a bare name that means either. It does not
+// trim, split or fold the name, because names may hold blanks and commas (attack M21).
 func subjectOf(entry string) (kind subjectKind, name string) {
 	if entry == wildcard {
 		return subjectAll, ""
@@ -34,8 +34,8 @@ func subjectOf(entry string) (kind subjectKind, name string) {
 	return subjectEither, entry
 }
 
-// wrongSubject says what is wrong with an entry of roles_groups, nil when nothing. A * inside a name is refused: read
-// as a character, a deny with it would match nobody and look as if it did.
+// wrongSubject returns the mistake in an entry of roles_groups, or nil. It refuses a * inside a name. Read as a
+// character, the * in a deny would match nobody, and the rule would look as if it did.
 func wrongSubject(entry string) error {
 	kind, name := subjectOf(entry)
 	switch {

@@ -13,7 +13,8 @@ import (
 
 var adapter = types.DefaultTypeAdapter
 
-// fromJSON is a JSON value as conditions see it. It reports false when a number in it cannot be judged, see number.
+// fromJSON converts a JSON value to the value that conditions see. It returns false when conditions cannot judge a
+// number in it, see number.
 func fromJSON(v strictjson.Value) (ref.Val, bool) {
 	switch v.Kind() {
 	case strictjson.Bool:
@@ -46,7 +47,8 @@ func fromJSON(v strictjson.Value) (ref.Val, bool) {
 	return types.NullValue, true
 }
 
-// fromGo is the same for what encoding/json makes of a value; it may hold json.Number, also int64, int and []string.
+// fromGo does the same for a value that encoding/json decoded. The value may hold json.Number, and also int64, int and
+// []string.
 func fromGo(v any) (ref.Val, bool) {
 	switch v := v.(type) {
 	case nil:
@@ -97,15 +99,15 @@ func stringList(list []string) ref.Val {
 	return types.NewRefValList(adapter, out)
 }
 
-// record is a map of a few fixed members. Conditions nearly always select one of them, which costs no allocation; when
-// one is used as a whole the map is made.
+// record is a map with a few fixed members. Conditions nearly always select one member, which costs no allocation. The
+// whole map is made only when a condition uses it as a whole.
 type record struct {
 	names  []string
 	values [3]ref.Val
 	whole  traits.Mapper
 }
 
-// FindStringKey is how the interpreter selects a member of a map by a name that is known when it plans.
+// FindStringKey returns a member by its name. The interpreter calls it for a name that is already known when it plans.
 func (r *record) FindStringKey(name string) (any, bool) {
 	for i, n := range r.names {
 		if n == name {

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// View answers for one principal which items a list may show: those for which some arguments could make a call allowed
-// or asked. It is for one goroutine, and for as long as one answer.
+// View tells which items of a list one principal may see. An item is visible when some arguments could make a call of
+// it allowed or asked. A View serves one goroutine and one answer.
 type View struct {
 	set       *Set
 	ctx       context.Context
 	principal *Principal
 	memo      memo
-	spent     time.Duration // on conditions
+	spent     time.Duration // already used for conditions
 }
 
-// View is what a principal may see of the server in lists; nil is nobody, who sees nothing.
+// View returns the view that a principal has of the server's lists. A nil principal is nobody, and sees nothing.
 func (s *Set) View(ctx context.Context, p *Principal) *View {
 	return &View{set: s, ctx: ctx, principal: p, memo: make(memo)}
 }
@@ -24,7 +24,7 @@ func (s *Set) View(ctx context.Context, p *Principal) *View {
 // Tool reports whether some arguments could make a call of the tool allowed or asked.
 func (v *View) Tool(name string) bool { return v.shows(ToolsCall, name) }
 
-// Prompt is the same for a prompt.
+// Prompt reports whether some arguments could make a call of the prompt allowed or asked.
 func (v *View) Prompt(name string) bool { return v.shows(PromptsGet, name) }
 
 // Resource reports whether the resource may be read, with or without approval.
@@ -40,11 +40,11 @@ func (v *View) shows(k Kind, name string) bool {
 }
 
 // Template reports whether some expansion of the URI template (RFC 6570) could be read. An expression of the template
-// is taken for any text: what servers put there does not keep to the RFC.
+// may stand for any text here, because the expansions of servers do not keep to the RFC.
 //
-// The expansions that matter are those that a grant's pattern matches. All that start with one text meet the same rules
-// of prefixes, so it is enough to ask about the fixed start of the template, about each longer prefix in the policy, and
-// about each whole URI in it that is an expansion.
+// Only the expansions that a grant's pattern matches can be read. All expansions that start with the same text meet the
+// same prefix rules. So three checks are enough: the fixed start of the template, each longer prefix in the policy, and
+// each whole URI in the policy that is an expansion.
 func (v *View) Template(uriTemplate string) bool {
 	start, _, varies := strings.Cut(uriTemplate, "{")
 	if !varies {
@@ -76,7 +76,7 @@ func (v *View) Template(uriTemplate string) bool {
 	return false
 }
 
-// showsStart asks about all resources that start with a text.
+// showsStart reports whether some resource that starts with a text may be shown. It judges all of them at once.
 func (v *View) showsStart(p *policy, start string) bool {
 	j := judge{ctx: v.ctx, set: v.set, principal: v.principal, kind: ResourcesRead, name: start, onlyStart: true, unknown: unknownItem, memo: v.memo, spent: &v.spent}
 	defer j.done()
