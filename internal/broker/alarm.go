@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// alarm tells when something is to be done next. newAlarm makes one.
+// alarm signals the time of the next task. newAlarm makes one.
 type alarm struct {
 	mu    sync.Mutex
-	at    time.Time     // zero: at no known time
-	moved chan struct{} // at is earlier than before
+	at    time.Time     // zero: no time is set
+	moved chan struct{} // signals that at is now earlier
 }
 
 func newAlarm() *alarm { return &alarm{moved: make(chan struct{}, 1)} }
 
-// set has wait return at a time, at the latest.
+// set makes wait return at the given time, or earlier.
 func (a *alarm) set(at time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -28,7 +28,7 @@ func (a *alarm) set(at time.Time) {
 	}
 }
 
-// wait returns when the alarm goes off, at the latest after most. It reports false when end is closed before.
+// wait waits until the alarm goes off, but not longer than most. It returns false when end is closed before that.
 func (a *alarm) wait(end <-chan struct{}, most time.Duration, now func() time.Time) bool {
 	late := now().Add(most)
 	for {
@@ -48,7 +48,7 @@ func (a *alarm) wait(end <-chan struct{}, most time.Duration, now func() time.Ti
 	}
 }
 
-// next is the time of the alarm, late at the latest.
+// next returns the time of the alarm, but not later than late.
 func (a *alarm) next(late time.Time) time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()

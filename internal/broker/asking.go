@@ -7,13 +7,13 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// asking is a conversation with a token endpoint. Providers differ from their metadata: what is refused for the way in which
-// it was asked is asked once more in another way, and the way that works is remembered.
+// asking is a conversation with a token endpoint. Providers do not always follow their metadata. If a provider refuses
+// the form of a request, the request is sent once more in another form. The form that works is remembered.
 type asking struct {
 	b      *Broker
 	server storage.Server
 	was    storage.OAuthClient
-	client storage.OAuthClient // was, and what has been learned
+	client storage.OAuthClient // starts as was; collects the facts learned by asking
 	auth   oauthflow.ClientAuth
 }
 
@@ -29,7 +29,7 @@ func (a *asking) exchange(ctx context.Context, r oauthflow.ExchangeRequest) (oau
 	})
 }
 
-// refresh redeems a refresh token. A provider that has taken the parameter resource before, with the code, may refuse it here.
+// refresh redeems a refresh token. A provider that accepted the parameter resource with the code may refuse it here.
 func (a *asking) refresh(ctx context.Context, r oauthflow.RefreshRequest) (oauthflow.Tokens, error) {
 	if a.client.RefreshResourceOff {
 		r.Resource = ""
@@ -48,9 +48,10 @@ func (a *asking) refresh(ctx context.Context, r oauthflow.RefreshRequest) (oauth
 	return t, err
 }
 
-// eitherMethod asks, and once more with the client's secret in the other place when the client is refused: metadata lists both
-// where one works, or nothing. The other place is kept when it is proven, for it is everybody's. A provider that does not look
-// for a secret there answers anything (invalid_request, a bare 403): what counts then is that it refuses the client.
+// eitherMethod sends a request. If the client is refused, it sends the request once more with the client's secret in
+// the other place, because metadata may list both places where only one works, or list nothing. The other place is kept
+// only when it is proven, because it applies to everybody. A provider that does not look for a secret there may give
+// any answer (invalid_request, a bare 403). Then only the fact counts that it refuses the client.
 func (a *asking) eitherMethod(ask func() (oauthflow.Tokens, error)) (oauthflow.Tokens, error) {
 	t, err := ask()
 	if other, ok := a.otherMethod(); ok && oauthflow.ClientRefused(err) {
@@ -60,7 +61,7 @@ func (a *asking) eitherMethod(ask func() (oauthflow.Tokens, error)) (oauthflow.T
 		switch {
 		case oauthflow.ProvesClient(errAgain):
 			t, err, a.client.AuthMethod = again, errAgain, other.Method
-		case oauthflow.ClassOf(errAgain) == oauthflow.Later: // nobody has answered: nothing is known yet
+		case oauthflow.ClassOf(errAgain) == oauthflow.Later: // no answer: nothing is known yet
 			t, err, a.auth = again, errAgain, first
 		default:
 			a.auth = first
@@ -73,7 +74,7 @@ func (a *asking) eitherMethod(ask func() (oauthflow.Tokens, error)) (oauthflow.T
 	return t, err
 }
 
-// otherMethod is the client with its secret in the other place, unless the entry says where it goes.
+// otherMethod returns the client with its secret in the other place, unless the entry says where the secret goes.
 func (a *asking) otherMethod() (oauthflow.ClientAuth, bool) {
 	if a.server.Entry.Options.AuthMethod != "" {
 		return a.auth, false
@@ -81,7 +82,7 @@ func (a *asking) otherMethod() (oauthflow.ClientAuth, bool) {
 	return a.auth.Otherwise()
 }
 
-// keep stores what was learned. It is learned anew when that fails.
+// keep stores the facts that were learned. If that fails, they are learned again.
 func (a *asking) keep(ctx context.Context) {
 	if sameRecord(a.client, a.was) {
 		return

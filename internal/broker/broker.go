@@ -17,64 +17,66 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// CallbackPath is where providers send browsers back to, below the public URL.
+// CallbackPath is the path below the public URL to which providers send browsers back.
 const CallbackPath = "/api/oauth/callback"
 
-// Config is what a broker works with. Members without a default must be given.
+// Config holds the settings of a broker. Members without a default must be given.
 type Config struct {
 	Store   storage.Store
 	Keyring *seal.Keyring
 	OAuth   Protocol
-	// Memory is what brokers over one store share. It outlives the broker.
+	// Memory is the state that brokers with the same store share. It outlives the broker.
 	Memory *Memory
-	// CheckURL refuses addresses that egress does not allow. It is asked about the address to which a user's browser is
-	// sent: that comes from a provider's metadata, which is untrusted.
+	// CheckURL refuses addresses that egress does not allow. It is called with the address to which a user's browser is
+	// sent, because that address comes from a provider's metadata, which is untrusted.
 	CheckURL func(*url.URL) error
 	// PublicURL is the gateway's own address, without a slash at the end.
 	PublicURL string
-	// ReturnURLs are the addresses that a return_url may begin with: origin, and path by whole segments.
+	// ReturnURLs lists the addresses that a return_url may begin with: an origin, and a path that matches by whole
+	// segments.
 	ReturnURLs []string
-	// LoopbackReturnURLs allows every address of this machine as return_url too, for development.
+	// LoopbackReturnURLs also allows every address of this machine as return_url, for development.
 	LoopbackReturnURLs bool
-	// ClientMetadataURL is where our client-id metadata document is served. Default: the document is not used.
+	// ClientMetadataURL is the address of our client-id metadata document. Default: the document is not used.
 	ClientMetadataURL string
-	// ClientName is what providers show to users. Default: durward.
+	// ClientName is the name that providers show to users. Default: durward.
 	ClientName string
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
-	// Count is told of every event. Default: nobody is.
+	// Count receives every event. Default: events are not counted.
 	Count func(Event)
-	// Log gets what operators need to know, never a secret. Default: nothing is logged.
+	// Log receives the messages for operators, never a secret. Default: nothing is logged.
 	Log *slog.Logger
 }
 
-// Event is what becomes of a connection apart from what its user does.
+// Event is a change of a connection that is not an action of its user.
 type Event string
 
 // Events that are counted.
 const (
 	Refreshed     Event = "refreshed"
-	RefreshFailed Event = "refresh_failed" // the connection stays: trying again, or an administrator, may help
+	RefreshFailed Event = "refresh_failed" // the connection stays: a new try, or an administrator, may help
 	Broken        Event = "broken"         // its user must connect anew
 	Revoked       Event = "revoked"        // the provider was told to forget its tokens
-	RevokeFailed  Event = "revoke_failed"  // and did not take it; it is told again
-	NotRevoked    Event = "not_revoked"    // and never took it, or has no way to be told
+	RevokeFailed  Event = "revoke_failed"  // the provider did not accept the revocation; it is told again
+	NotRevoked    Event = "not_revoked"    // the provider never accepted the revocation, or there is no way to tell it
 )
 
-// Bounds of what the broker does on its own, apart from any request.
+// Limits of the broker's own work, independent of any request.
 const (
 	attemptLifetime = 10 * time.Minute
 	undoLifetime    = 10 * time.Minute
-	// providerDeadline bounds a conversation with a provider (discovery and registration, an exchange, a refresh) and the
-	// write of its outcome.
+	// providerDeadline limits a conversation with a provider (discovery and registration, an exchange, a refresh),
+	// together with the write of its result.
 	providerDeadline = 30 * time.Second
 	revokeDeadline   = 10 * time.Second
-	// closeDeadline bounds how long Close waits for refreshes, the longest of which takes 10 s, and for revocations.
+	// closeDeadline limits the time that Close waits for revocations and refreshes. The longest refresh takes 10 s.
 	closeDeadline = 12 * time.Second
-	// revokers is how many revocations are told at one time, and revokersOfOne those of one organization: its provider may hang.
+	// revokers is the maximum number of revocations sent at one time. revokersOfOne is the maximum for one
+	// organization, whose provider may hang.
 	revokers      = 8
 	revokersOfOne = 2
-	// patience is how long a caller whose token is still good waits for a newer one.
+	// patience is the maximum time that a caller with a valid token waits for a newer one.
 	patience = 3 * time.Second
 )
 
@@ -95,15 +97,15 @@ type Broker struct {
 	patience  time.Duration
 	refreshes singleflight.Group
 
-	// ctx is what work outlives requests in; it ends when Close gives up waiting.
+	// ctx is the context of work that outlives requests. It ends when Close stops waiting.
 	ctx     context.Context
 	cancel  context.CancelFunc
 	closing sync.Mutex
 	closed  bool
-	ending  chan struct{} // closed with it
+	ending  chan struct{} // closed together with the broker
 	work    sync.WaitGroup
-	turns   *turns // of revocations
-	alarm   *alarm // for revocations that are tried again
+	turns   *turns // turns of revocations
+	alarm   *alarm // alarm for revocations to try again
 }
 
 // New makes a broker.
@@ -143,7 +145,7 @@ func New(c Config) (*Broker, error) {
 	return b, nil
 }
 
-// Close waits for refreshes and revocations, for a bounded time, then ends what is left. It is idempotent.
+// Close waits for refreshes and revocations for a limited time, and then stops those that are left. It is idempotent.
 func (b *Broker) Close() {
 	b.closing.Lock()
 	if !b.closed {
@@ -163,7 +165,7 @@ func (b *Broker) Close() {
 	<-done
 }
 
-// begin counts work that Close waits for. It reports false when the broker is closed.
+// begin registers work that Close waits for. It returns false when the broker is closed.
 func (b *Broker) begin() bool {
 	b.closing.Lock()
 	defer b.closing.Unlock()
@@ -174,15 +176,15 @@ func (b *Broker) begin() bool {
 	return true
 }
 
-// apart returns a context for work that must not end halfway because the request that began it did: it keeps the
-// request's values, has a deadline of its own, and ends with the broker.
+// apart returns a context for work that must not end halfway when the request that began it ends. The context keeps the
+// request's values, has its own deadline, and ends with the broker.
 func (b *Broker) apart(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d)
 	stop := context.AfterFunc(b.ctx, cancel)
 	return ctx, func() { stop(); cancel() }
 }
 
-// Who is a caller.
+// Who identifies a caller.
 type Who struct{ OrganizationID, UserID string }
 
 // keyedLock is a set of locks, one per key in use.

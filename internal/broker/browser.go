@@ -12,27 +12,27 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Whose says what is known of the browser that ends an attempt.
+// Whose tells to whom the browser that ends an attempt belongs, as far as is known.
 type Whose int
 
-// Values of Whose. The zero value refuses.
+// Values of Whose. The zero value refuses the browser.
 const (
-	// Foreign: somebody else is logged in with it, or nobody can ever be known to be its user.
+	// Foreign: another user is logged in with the browser, or nobody can ever be known to be its user.
 	Foreign Whose = iota
-	// Unproven: nobody is logged in with it, and somebody must be.
+	// Unproven: no user is logged in with the browser, although a login is required.
 	Unproven
-	// Own: its user is logged in with it, or knowing the state is enough.
+	// Own: the attempt's user is logged in with the browser, or knowing the state is enough.
 	Own
 )
 
-// BrowserCheck finds out whose browser ends an attempt, which is the given user's. An error ends the attempt and stores
-// nothing.
+// BrowserCheck finds out whose browser ends an attempt of the given user. An error ends the attempt, and nothing is
+// stored.
 type BrowserCheck func(ctx context.Context, user storage.ConnectionKey) (Whose, error)
 
-// heldLifetime is how long the provider's answer waits for its user to log in. Codes do not live much longer.
+// heldLifetime is the time that the provider's answer waits for its user to log in. Codes do not live much longer.
 const heldLifetime = 2 * time.Minute
 
-// maxState bounds states and handles as they come back, in bytes. Ours are shorter.
+// maxState limits the length in bytes of states and handles that come back. Ours are shorter.
 const maxState = 128
 
 func stateHash(state string) []byte {
@@ -40,11 +40,11 @@ func stateHash(state string) []byte {
 	return hash[:]
 }
 
-// heldHash is apart from stateHash: a handle is no state, to which a browser could bring a code of its own.
+// heldHash differs from stateHash, because a handle is no state. With a state, a browser could bring a code of its own.
 func heldHash(handle string) []byte { return stateHash("held\x00" + handle) }
 
-// keepAnswer keeps the provider's answer, sealed, and returns the handle with which its browser can come back to it. The attempt
-// was spent; this is a new one with the same contents.
+// keepAnswer keeps the provider's answer, sealed, and returns a handle. With the handle the browser can come back to
+// the answer. The old attempt is spent; the answer is kept in a new attempt with the same contents.
 func (b *Broker) keepAnswer(ctx context.Context, a storage.Attempt, made attempt, query url.Values) (string, error) {
 	handle := oauthflow.NewState()
 	a.StateHash = heldHash(handle)

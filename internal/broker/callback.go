@@ -15,22 +15,23 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// CallbackResult is how an attempt ended.
+// CallbackResult describes the end of an attempt.
 type CallbackResult struct {
 	storage.ConnectionKey
 	Server    storage.Server
 	OK        bool
-	Reason    string // why not, in words for the user; nothing that the provider wrote
-	ReturnURL string // where the browser goes, outcome included; "": our own page
+	Reason    string // the reason for a failure, in words for the user; nothing that the provider wrote
+	ReturnURL string // the next address of the browser, with the outcome; "": our own page
 	Undo      string // for Undo; "" unless OK
-	// Refused: the browser is somebody else's, and the attempt is spent. Nothing was stored, and no provider was asked.
+	// Refused: the browser belongs to somebody else, and the attempt is spent. Nothing was stored, and no provider was
+	// asked.
 	Refused bool
-	// Held is the handle of an attempt that waits for its user to log in with this browser: for Resume. Nothing else but the
-	// key and the server is set then.
+	// Held is a handle for Resume. Its attempt waits for its user to log in with this browser. Then only the key and
+	// the server are set besides Held.
 	Held string
 }
 
-// failure is an attempt's end: words for the user, and the cause for the log.
+// failure is the failed end of an attempt: words for the user, and the cause for the log.
 type failure struct {
 	public string
 	cause  error
@@ -41,10 +42,11 @@ func (f *failure) Unwrap() error { return f.cause }
 
 func fail(public string, cause error) error { return &failure{public: public, cause: cause} }
 
-// Callback ends the attempt that the query's state names, when the browser that brings it is found to be its user's: a
-// code that somebody else obtained must not connect their account to a victim, nor a victim's account to them (A02, A03).
-// The attempt is spent first of all, so that nothing happens twice; an unknown one is ErrState and no provider is asked. A
-// failed attempt is a result, not an error, and leaves a connection that there is untouched.
+// Callback ends the attempt that the query's state names, if the browser is found to be the browser of the attempt's
+// user. A code that somebody else obtained must not connect their account to a victim, nor a victim's account to them
+// (A02, A03). First of all the attempt is spent, so that nothing happens twice. For an unknown attempt the error is
+// ErrState, and no provider is asked. A failed attempt is a result, not an error, and does not change an existing
+// connection.
 func (b *Broker) Callback(ctx context.Context, query url.Values, check BrowserCheck) (CallbackResult, error) {
 	state, ok := only(query, "state")
 	if !ok || state == "" || len(state) > maxState {
@@ -53,8 +55,8 @@ func (b *Broker) Callback(ctx context.Context, query url.Values, check BrowserCh
 	return b.finish(ctx, stateHash(state), query, check)
 }
 
-// Resume ends the attempt that Callback held, now that its browser's user has logged in. It is spent like any other: a
-// handle is good once, for two minutes.
+// Resume ends an attempt that Callback held, after the browser's user has logged in. It spends the attempt like any
+// other: a handle works once, for two minutes.
 func (b *Broker) Resume(ctx context.Context, handle string, check BrowserCheck) (CallbackResult, error) {
 	if handle == "" || len(handle) > maxState {
 		return CallbackResult{}, ErrState
@@ -62,13 +64,13 @@ func (b *Broker) Resume(ctx context.Context, handle string, check BrowserCheck) 
 	return b.finish(ctx, heldHash(handle), nil, check)
 }
 
-// finish ends an attempt. query is the provider's answer; nil for one that was held, which has it.
+// finish ends an attempt. query is the provider's answer. It is nil for a held attempt, which contains the answer.
 func (b *Broker) finish(ctx context.Context, hash []byte, query url.Values, check BrowserCheck) (CallbackResult, error) {
 	if !b.begin() {
 		return CallbackResult{}, ErrClosed
 	}
 	defer b.work.Done()
-	// From here on a browser that goes away does not stop us: the code can be redeemed once.
+	// From here on we continue even if the browser leaves: the code can be redeemed only once.
 	ctx, cancel := b.apart(ctx, providerDeadline)
 	defer cancel()
 	a, server, err := b.take(ctx, hash)
@@ -103,7 +105,7 @@ func (b *Broker) finish(ctx context.Context, hash []byte, query url.Values, chec
 	return r, err
 }
 
-// take spends an attempt, which must exist as its server must.
+// take spends an attempt. The attempt and its server must exist.
 func (b *Broker) take(ctx context.Context, hash []byte) (storage.Attempt, storage.Server, error) {
 	a, err := b.store.TakeAttempt(ctx, hash, b.now().UTC())
 	if errors.Is(err, storage.ErrNotFound) {
@@ -122,8 +124,8 @@ func (b *Broker) take(ctx context.Context, hash []byte) (storage.Attempt, storag
 	return a, server, nil
 }
 
-// judge opens an attempt and makes of the provider's answer, which is the kept one when query is nil, what can be redeemed.
-// After an error the attempt is there as far as it could be opened.
+// judge opens an attempt and prepares the provider's answer for redeeming. If query is nil, it uses the kept answer.
+// After an error it returns as much of the attempt as it could open.
 func (b *Broker) judge(ctx context.Context, server storage.Server, a storage.Attempt, query url.Values) (attempt, exchange, url.Values, error) {
 	made, err := b.openAttempt(a)
 	if err != nil {
@@ -138,8 +140,8 @@ func (b *Broker) judge(ctx context.Context, server storage.Server, a storage.Att
 	return made, ready, query, err
 }
 
-// failAttempt notes why an attempt failed and returns what its user is told. What an unproven browser brings, which may be anybody's
-// who has seen the state, is noted nowhere but in the log.
+// failAttempt notes the reason for a failed attempt and returns the text for its user. The input of an unproven browser
+// may come from anybody who has seen the state. It is noted only in the log.
 func (b *Broker) failAttempt(ctx context.Context, server storage.Server, a storage.Attempt, whose Whose, err error) (public string) {
 	f := &failure{public: "The connection could not be made.", cause: err}
 	if errors.Is(err, storage.ErrUnavailable) {
@@ -170,15 +172,15 @@ func (b *Broker) openAttempt(a storage.Attempt) (attempt, error) {
 	return made, nil
 }
 
-// exchange is what is ready to be redeemed.
+// exchange holds everything that is needed to redeem a code.
 type exchange struct {
 	client  storage.OAuthClient
 	where   place
-	asked   string // the scopes that were asked for
+	asked   string // the requested scopes
 	request oauthflow.ExchangeRequest
 }
 
-// prepare checks the provider's answer against the attempt and against what is configured now. It asks nobody.
+// prepare checks the provider's answer against the attempt and against the present configuration. It sends no request.
 func (b *Broker) prepare(ctx context.Context, s storage.Server, a storage.Attempt, made attempt, query url.Values) (exchange, error) {
 	const begin = "The server's configuration has changed meanwhile. Please connect again."
 	client, err := b.store.OAuthClient(ctx, a.OrganizationID, a.ServerID)
@@ -203,7 +205,7 @@ func (b *Broker) prepare(ctx context.Context, s storage.Server, a storage.Attemp
 	}}, nil
 }
 
-// redeem exchanges the code and stores what comes.
+// redeem exchanges the code and stores the resulting tokens.
 func (b *Broker) redeem(ctx context.Context, s storage.Server, a storage.Attempt, ready exchange) (grant, error) {
 	client, where := ready.client, ready.where
 	asking, err := b.asking(s, client)
@@ -230,7 +232,7 @@ func (b *Broker) redeem(ctx context.Context, s storage.Server, a storage.Attempt
 	g := grant{ID: uuid.Must(uuid.NewV7()).String(), Access: tokens.Access, Refresh: tokens.Refresh, Asked: ready.asked, Issued: issuedBy(client, asking.auth)}
 	c := storage.Connection{
 		ConnectionKey: a.ConnectionKey, ID: a.ConnectionID, Kind: storage.ProviderOAuth2, ClientID: client.ClientID,
-		// A provider may leave out scope where it grants what was asked (RFC 6749 section 5.1).
+		// A provider may leave out scope if it grants the requested scope (RFC 6749 section 5.1).
 		Scope: cmp.Or(tokens.Scope, ready.asked), Origin: where.origin, Resource: where.resource, Issuer: where.issuer, ExpiresAt: b.expiry(tokens),
 	}
 	if _, err := b.putConnection(ctx, c, g); err != nil {
@@ -247,10 +249,10 @@ func (b *Broker) redeem(ctx context.Context, s storage.Server, a storage.Attempt
 
 const resourceRefused = "The provider refuses the parameter resource. An administrator must set resource to off in the server's directory entry."
 
-// codeOf reads the provider's answer. The issuer comes first, before anything is sent anywhere or believed: it stops a
-// code of one provider from being redeemed at another (RFC 9207 section 2.4, mix-up). Where endpoints were configured
-// without an issuer, an answer that names one must name one of the origin that the user was sent to: a provider that sends
-// the user on to another one would be given that one's code, and our verifier with it (attack A04).
+// codeOf reads the provider's answer. It checks the issuer first, before anything is sent or believed. This keeps a
+// code of one provider from being redeemed at another (RFC 9207 section 2.4, mix-up). If endpoints were configured
+// without an issuer, an issuer in the answer must be of the origin that the user was sent to. Otherwise a provider that
+// sends the user on to another provider would be given the other one's code, and our verifier with it (attack A04).
 func codeOf(query url.Values, issuer string, client storage.OAuthClient) (seal.Secret, error) {
 	const unclear, foreign = "The provider's answer could not be understood.", "The answer did not come from the expected provider."
 	iss, ok := only(query, "iss")
@@ -277,8 +279,8 @@ func codeOf(query url.Values, issuer string, client storage.OAuthClient) (seal.S
 	return c.Code, nil
 }
 
-// only returns the single value of a parameter, "" when there is none, and not ok when there are several: two readers
-// could choose differently.
+// only returns the single value of a parameter, and "" when there is none. ok is false when there are several values,
+// because two readers could choose different ones.
 func only(query url.Values, name string) (value string, ok bool) {
 	switch v := query[name]; len(v) {
 	case 0:
@@ -289,7 +291,7 @@ func only(query url.Values, name string) (value string, ok bool) {
 	return "", false
 }
 
-// maxTokenLifetime clamps what providers say; beyond it a token is as good as one that does not expire.
+// maxTokenLifetime limits the lifetime that providers state. A longer one is as good as no expiry.
 const maxTokenLifetime = 365 * 24 * time.Hour
 
 func (b *Broker) expiry(t oauthflow.Tokens) time.Time {
@@ -303,7 +305,7 @@ func (b *Broker) expiry(t oauthflow.Tokens) time.Time {
 	return at.Truncate(time.Microsecond)
 }
 
-// noteFailure shows a failed attempt where nothing is stored.
+// noteFailure stores the reason of a failed attempt, unless there is a working connection.
 func (b *Broker) noteFailure(ctx context.Context, a storage.Attempt, kind storage.Provider, reason string) {
 	now := b.now().UTC()
 	err := b.store.CreateConnection(ctx, storage.Connection{

@@ -12,11 +12,11 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// ClientMetadata returns our client-id metadata document: the client that we are wherever a provider takes the address of
-// such a document as client_id.
+// ClientMetadata returns our client-id metadata document. It describes our client for every provider that takes the
+// address of such a document as client_id.
 func (b *Broker) ClientMetadata() ([]byte, error) { return oauthflow.ClientDocument(b.app) }
 
-// errIssuerChanged: the upstream now names another authorization server than the one that we are a client of.
+// errIssuerChanged: the upstream now names another authorization server than the one where we have a client.
 var errIssuerChanged = errors.New("the upstream names another issuer than before")
 
 // obtainClient returns the OAuth client for a server: the administrator's, the stored one, our metadata document, or a
@@ -24,7 +24,8 @@ var errIssuerChanged = errors.New("the upstream names another issuer than before
 func (b *Broker) obtainClient(ctx context.Context, s storage.Server) (storage.OAuthClient, error) {
 	ctx, cancel := b.apart(ctx, providerDeadline)
 	defer cancel()
-	// Two users who connect at the same moment should not register two clients. On two nodes they may: the store keeps one.
+	// Two users who connect at the same moment should not register two clients. On two nodes they may: the store keeps
+	// one.
 	unlock, err := b.clients.lock(ctx, s.ID)
 	if err != nil {
 		return storage.OAuthClient{}, &ConfigurationError{Cause: err}
@@ -50,25 +51,26 @@ func (b *Broker) obtainClient(ctx context.Context, s storage.Server) (storage.OA
 		URL: s.Entry.URL, Known: s.Entry.OAuth, Scopes: s.Entry.Scopes, Issuer: stored.Issuer, Roots: roots,
 	})
 	if err != nil {
-		// What we already are does not depend on whether the upstream answers just now.
+		// The existing client does not depend on an answer of the upstream just now.
 		if usable && providerDown(err) {
 			return stored, nil
 		}
 		return storage.OAuthClient{}, &ConfigurationError{Cause: err}
 	}
 	if have && stored.Issuer != d.Endpoints.Issuer {
-		if stored.Refused { // what stands there would let tokens go on being used
+		if stored.Refused { // a stored Refused would let tokens go on being used
 			stored.Refused = false
 			if err := b.store.PutOAuthClient(ctx, stored, stored.ClientID); err != nil {
 				return storage.OAuthClient{}, fmt.Errorf("storing OAuth client: %w", err)
 			}
 		}
 		if s.Entry.OAuth.Issuer == "" && learnedHere(s, stored) && sameClient(s, stored) {
-			// Whoever took over the upstream would get our client secret, and users' consent, sent to an issuer of theirs.
+			// An attacker who took over the upstream would otherwise get our client secret and users' consent at an
+			// issuer of their own.
 			b.failServer(ctx, s, errIssuerChanged)
 			return storage.OAuthClient{}, &ConfigurationError{Cause: errIssuerChanged}
 		}
-		usable = false // the administrator has pointed the server elsewhere
+		usable = false // the administrator has pointed the server to another place
 	}
 
 	if m := s.Entry.Options.AuthMethod; m != "" {
@@ -92,9 +94,10 @@ func (b *Broker) obtainClient(ctx context.Context, s storage.Server) (storage.OA
 	return c, nil
 }
 
-// putClient makes and stores the client that we are for what was discovered. One that was registered, if stored is that, is
-// kept; a stored client that cannot be used any more is given as the zero value. former is the client id that was stored in
-// either case: when another node has stored a client meanwhile, users connect with that one already, and it is ours too.
+// putClient makes and stores our client for the discovered data. It keeps the client in stored if that one was
+// registered. A stored client that cannot be used any more is passed as the zero value. former is the client id that
+// was stored, in either case. If another node has stored a client meanwhile, users already connect with that client,
+// and we use it too.
 func (b *Broker) putClient(ctx context.Context, s storage.Server, d oauthflow.Discovery, stored storage.OAuthClient, former string) (storage.OAuthClient, error) {
 	here, err := origin(s.Entry.URL)
 	if err != nil {
@@ -112,7 +115,7 @@ func (b *Broker) putClient(ctx context.Context, s storage.Server, d oauthflow.Di
 	} else if err != nil {
 		return storage.OAuthClient{}, &ConfigurationError{Cause: err}
 	}
-	if c.ClientID == stored.ClientID && c.Kind == stored.Kind { // what was learned by asking is kept
+	if c.ClientID == stored.ClientID && c.Kind == stored.Kind { // facts learned by asking are kept
 		c.RefreshResourceOff, c.Refused = stored.RefreshResourceOff, stored.Refused
 		if s.Entry.Options.AuthMethod == "" && (c.AuthMethod == oauthflow.AuthNone) == (stored.AuthMethod == oauthflow.AuthNone) {
 			c.AuthMethod = stored.AuthMethod
@@ -131,7 +134,8 @@ func (b *Broker) putClient(ctx context.Context, s storage.Server, d oauthflow.Di
 	return c, nil
 }
 
-// othersClient is the client that another node has stored while we made one. Ours is forgotten: nothing was issued to it.
+// othersClient returns the client that another node stored while we made one. Ours is forgotten: nothing was issued to
+// it.
 func (b *Broker) othersClient(ctx context.Context, s storage.Server, d oauthflow.Discovery) (storage.OAuthClient, error) {
 	c, err := b.store.OAuthClient(ctx, s.OrganizationID, s.ID)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
@@ -143,7 +147,7 @@ func (b *Broker) othersClient(ctx context.Context, s storage.Server, d oauthflow
 	return c, nil
 }
 
-// newClient fills in who we are before the provider.
+// newClient fills in the identity of our client at the provider.
 func (b *Broker) newClient(ctx context.Context, s storage.Server, d oauthflow.Discovery, c *storage.OAuthClient) error {
 	app := b.app
 	var err error
@@ -170,20 +174,20 @@ func (b *Broker) newClient(ctx context.Context, s storage.Server, d oauthflow.Di
 	if r.Kind == storage.ClientRegistered {
 		b.proofs.note(s.ID, r.ClientID, b.now())
 	}
-	// A configured secret stays where the administrator put it: with the server.
+	// A configured secret stays where the administrator put it: in the server record.
 	if r.Kind != storage.ClientConfigured && !r.Secret.Empty() {
 		c.SealedSecret, err = b.keyring.Seal([]byte(r.Secret.Reveal()), oauthClientAD(s.OrganizationID, s.ID))
 	}
 	return err
 }
 
-// usable reports whether the stored client can be what we are before the provider.
+// usable reports whether we can use the stored client at the provider.
 func (b *Broker) usable(s storage.Server, c storage.OAuthClient) bool {
 	if c.RedirectURI != b.app.RedirectURI || !sameClient(s, c) {
 		return false
 	}
 	if !c.SecretExpiresAt.IsZero() && !b.now().Add(attemptLifetime).Before(c.SecretExpiresAt) {
-		return false // it would not last until the code comes
+		return false // the secret would expire before the code comes
 	}
 	if c.Kind == storage.ClientRegistered && c.Refused {
 		return false
@@ -194,7 +198,7 @@ func (b *Broker) usable(s storage.Server, c storage.OAuthClient) bool {
 	return s.Entry.OAuth.Issuer == "" || s.Entry.OAuth.Issuer == c.Issuer
 }
 
-// sameClient reports whether c is still what the server record says: its configured client, or none of its own.
+// sameClient reports whether c still matches the server record: its configured client, or none of its own.
 func sameClient(s storage.Server, c storage.OAuthClient) bool {
 	if s.ClientID != "" {
 		return c.Kind == storage.ClientConfigured && c.ClientID == s.ClientID
@@ -209,9 +213,10 @@ func sameRecord(a, b storage.OAuthClient) bool {
 		a.RefreshResourceOff == b.RefreshResourceOff && a.Refused == b.Refused
 }
 
-// learnedHere reports whether the issuer of c may have been learned at the server's own origin: the administrator has not pointed
-// the server elsewhere since. The resource says nothing about it when the entry names it, which may name any URI. A client from
-// before the origin was kept is judged by a resource that was discovered, which is of the server's origin (RFC 9728 section 3.3).
+// learnedHere reports whether the issuer of c may have been learned at the server's own origin. Then the administrator
+// has not pointed the server to another place since. If the entry names the resource, the resource proves nothing,
+// because the entry may name any URI. A client from before the origin was stored is judged by a discovered resource,
+// which is of the server's origin (RFC 9728 section 3.3).
 func learnedHere(s storage.Server, c storage.OAuthClient) bool {
 	if c.Origin != "" {
 		return sameOrigin(s.Entry.URL, c.Origin)
@@ -229,7 +234,7 @@ func sameOrigin(a, b string) bool {
 	return err == nil && x == y
 }
 
-// auth is how we show the provider who we are.
+// auth returns the authentication of our client at the provider.
 func (b *Broker) auth(s storage.Server, c storage.OAuthClient) (oauthflow.ClientAuth, error) {
 	a := oauthflow.ClientAuth{ID: c.ClientID, Method: c.AuthMethod}
 	var err error
@@ -277,7 +282,7 @@ func (b *Broker) activate(ctx context.Context, s storage.Server) error {
 	return nil
 }
 
-// failServer notes that the provider and we do not agree on who we are.
+// failServer notes that the provider and we do not agree on our client's identity.
 func (b *Broker) failServer(ctx context.Context, s storage.Server, cause error) {
 	b.log.Error("server is out of order", "organization", s.OrganizationID, "server", s.Slug, "reason", cause.Error())
 	if _, err := b.store.UpdateServer(ctx, s.OrganizationID, s.ID, func(s *storage.Server) error {

@@ -18,10 +18,11 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// maxCredential bounds a credential that a user types, in bytes.
+// maxCredential limits the length of a credential that a user types, in bytes.
 const maxCredential = 8 << 10
 
-// ConnectRequest is what a user gives to connect. Which members are needed depends on the kind of the directory entry.
+// ConnectRequest holds a user's input for a connect. The kind of the directory entry determines which members are
+// needed.
 type ConnectRequest struct {
 	ReturnURL          string // "": the browser ends on our own page
 	APIKey             seal.Secret
@@ -29,7 +30,8 @@ type ConnectRequest struct {
 	Username, Password seal.Secret
 }
 
-// ConnectResult is what comes of connecting. AuthURL is where the user must go; nil when they are connected already.
+// ConnectResult is the result of a connect. AuthURL is the address that the user must visit; nil when already
+// connected.
 type ConnectResult struct {
 	AuthURL      *string
 	ConnectionID string
@@ -37,8 +39,9 @@ type ConnectResult struct {
 	Message      string
 }
 
-// Connect begins a connection of who to server, or makes it at once where no provider needs to be asked. It never
-// disturbs the connection that there is. Errors: *ReturnURLError, *BadRequestError, *ConfigurationError, and the store's.
+// Connect begins a connection of who to server. It makes the connection at once if no provider needs to be asked. It
+// never disturbs an existing connection. Errors: *ReturnURLError, *BadRequestError, *ConfigurationError, and the
+// store's.
 func (b *Broker) Connect(ctx context.Context, who Who, server storage.Server, req ConnectRequest) (ConnectResult, error) {
 	if server.OrganizationID != who.OrganizationID {
 		return ConnectResult{}, storage.ErrNotFound
@@ -60,7 +63,8 @@ func (b *Broker) Connect(ctx context.Context, who Who, server storage.Server, re
 	return b.connectTyped(ctx, key, server, kind, g)
 }
 
-// KindOf is how a server authenticates: an entry that requires no authentication is of kind none whatever its provider.
+// KindOf returns the way in which a server authenticates. An entry that requires no authentication has kind none for
+// any provider.
 func KindOf(e *storage.DirectoryEntry) storage.Provider {
 	if !e.RequiresAuth {
 		return storage.ProviderNone
@@ -68,7 +72,7 @@ func KindOf(e *storage.DirectoryEntry) storage.Provider {
 	return e.Provider
 }
 
-// typedGrant checks the credential that the user typed.
+// typedGrant checks a credential that the user typed.
 func typedGrant(kind storage.Provider, req ConnectRequest) (grant, error) {
 	g := grant{ID: uuid.Must(uuid.NewV7()).String()}
 	switch kind {
@@ -107,10 +111,10 @@ func checkTyped(field string, typed seal.Secret, fit func(string) bool) error {
 	return nil
 }
 
-// isVisibleASCII is what may stand in a header as it is: a line break there would add headers (CWE-113).
+// isVisibleASCII reports whether s may stand in a header unchanged. A line break there would add headers (CWE-113).
 func isVisibleASCII(s string) bool { return visible(s, false) }
 
-// isPrintable is what may stand in a user name or password; they travel as base64.
+// isPrintable reports whether s may stand in a user name or password. Those are sent as base64.
 func isPrintable(s string) bool {
 	return utf8.ValidString(s) && strings.IndexFunc(s, unicode.IsControl) < 0
 }
@@ -131,7 +135,7 @@ func (b *Broker) connectTyped(ctx context.Context, key storage.ConnectionKey, s 
 	return ConnectResult{ConnectionID: c.ID, Message: "Connected"}, nil
 }
 
-// putConnection stores g as the connection of its key, whose id stays the same.
+// putConnection stores g as the connection of its key. The connection's id stays the same.
 func (b *Broker) putConnection(ctx context.Context, c storage.Connection, g grant) (storage.Connection, error) {
 	sealed, err := b.sealGrant(c.ConnectionKey, g)
 	if err != nil {
@@ -154,13 +158,13 @@ func (b *Broker) putConnection(ctx context.Context, c storage.Connection, g gran
 		return storage.Connection{}, fmt.Errorf("storing connection: %w", err)
 	}
 	b.retries.forget(c.ConnectionKey)
-	b.wants.forget(c.ConnectionKey) // what is missed now is missed of this one
+	b.wants.forget(c.ConnectionKey) // a permission that is missed now is missed of this connection
 	e.told()
 	b.dropUnsaved(ctx, c)
 	return stored, nil
 }
 
-// formerConnection reads the stored connection; the zero value when there is none.
+// formerConnection reads the stored connection. It returns the zero value when there is none.
 func (b *Broker) formerConnection(ctx context.Context, key storage.ConnectionKey) (storage.Connection, error) {
 	c, err := b.store.Connection(ctx, key)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
@@ -189,8 +193,9 @@ type attempt struct {
 	ClientID    string
 	Origin      string
 	Resource    string
-	Scope       string // what was asked for, blank-separated
-	// Answer holds the provider's answer, code included, until the user has logged in. It is empty for other attempts.
+	Scope       string // the requested scopes, blank-separated
+	// Answer holds the provider's answer, including the code, until the user has logged in. It is empty for other
+	// attempts.
 	Answer seal.Secret
 }
 

@@ -15,24 +15,26 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Credential is what one user presents to one server. Its secrets show themselves to nobody; Apply puts them on a request.
+// Credential is the credential that one user presents to one server. It never shows its secrets; Apply puts them on a
+// request.
 type Credential struct {
 	kind    storage.Provider
-	value   seal.Secret // what goes on the request, without its prefix
+	value   seal.Secret // the value on the request, without its prefix
 	params  storage.AuthParams
 	place   place
 	version int64
 	expires time.Time
 }
 
-// Version tells the states of a connection apart. It is 0 for servers that need no credential.
+// Version distinguishes the states of a connection. It is 0 for servers that need no credential.
 func (c Credential) Version() int64 { return c.version }
 
-// ExpiresAt is when the credential ends; the zero time when it does not, or nobody said.
+// ExpiresAt returns the end of the credential. It is the zero time when the credential does not end, or the end is
+// unknown.
 func (c Credential) ExpiresAt() time.Time { return c.expires }
 
-// Apply puts the credential on a request, in place of whatever is there under its name. It changes nothing and returns an
-// error when the request goes to another origin than the credential was made for.
+// Apply puts the credential on a request and replaces any value under its name. It changes nothing and returns an error
+// if the request goes to another origin than the one that the credential was made for.
 func (c Credential) Apply(r *http1.Request) error {
 	if c.kind == storage.ProviderNone || c.kind == "" {
 		return nil
@@ -56,7 +58,7 @@ func (c Credential) Apply(r *http1.Request) error {
 	return nil
 }
 
-// setQuery replaces every parameter of that name, and leaves the bytes of all others alone.
+// setQuery replaces every parameter of that name. It leaves the bytes of all other parameters unchanged.
 func setQuery(raw, name, value string) string {
 	var kept []string
 	for pair := range strings.SplitSeq(raw, "&") {
@@ -71,7 +73,7 @@ func setQuery(raw, name, value string) string {
 
 // grant holds the credentials of a connection.
 type grant struct {
-	// ID names the grant itself. It stays the same when tokens are refreshed and changes when the user connects anew.
+	// ID identifies the grant. It stays the same when tokens are refreshed, and changes when the user connects again.
 	ID       string
 	Access   seal.Secret
 	Refresh  seal.Secret
@@ -79,15 +81,16 @@ type grant struct {
 	Key      seal.Secret // API key or bearer token
 	Username seal.Secret
 	Password seal.Secret
-	// Forced: the upstream had refused the token before this one.
+	// Forced reports that the upstream had refused the previous token.
 	Forced bool
-	// Issued is what revokes the tokens when the server has another client; zero when an older version has stored the grant.
+	// Issued holds the data for revoking the tokens after the server got another client. It is zero in a grant that an
+	// older version stored.
 	Issued issued
-	// Unusable: Refresh came with an access token that could not be used; Access is an older one.
+	// Unusable reports that Refresh came with an access token that could not be used. Access is then an older token.
 	Unusable bool
 }
 
-// value returns what goes on a request.
+// value returns the value that goes on a request.
 func (g grant) value(kind storage.Provider) seal.Secret {
 	switch kind {
 	case storage.ProviderOAuth2:
@@ -104,7 +107,7 @@ func credentialAD(key storage.ConnectionKey) seal.AD {
 	return seal.ConnectionPlace(key.OrganizationID, key.UserID, key.ServerID)
 }
 
-// ClientSecretAD is the place of a server record's client_secret.
+// ClientSecretAD returns the place that the client_secret of a server record is sealed for.
 func ClientSecretAD(organization, serverID string) seal.AD {
 	return seal.ServerPlace(organization, serverID)
 }
@@ -124,7 +127,7 @@ func (b *Broker) sealGrant(key storage.ConnectionKey, g grant) ([]byte, error) {
 
 var errNothingStored = errors.New("connection holds no credential")
 
-// openGrant unseals what a connection holds. Errors: errNothingStored, and those of seal.Keyring.Open.
+// openGrant unseals the credentials of a connection. Errors: errNothingStored, and those of seal.Keyring.Open.
 func (b *Broker) openGrant(c storage.Connection) (grant, error) {
 	if c.Status != storage.ConnectionConnected || c.SealedCredential == nil {
 		return grant{}, errNothingStored
@@ -132,7 +135,7 @@ func (b *Broker) openGrant(c storage.Connection) (grant, error) {
 	return b.openSealed(c)
 }
 
-// openSealed unseals what a connection holds, whether or not it may be used.
+// openSealed unseals the credentials of a connection, even if they may not be used.
 func (b *Broker) openSealed(c storage.Connection) (grant, error) {
 	plain, err := b.keyring.Open(c.SealedCredential, credentialAD(c.ConnectionKey))
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Disconnect deletes a connection with its attempts. Once that is done the provider is asked to forget the tokens
-// (RFC 7009), in the background, for a day if need be. storage.ErrNotFound when there is no connection.
+// Disconnect deletes a connection together with its attempts. Afterwards it asks the provider to revoke the tokens (RFC
+// 7009), in the background, for up to a day. It returns storage.ErrNotFound when there is no connection.
 func (b *Broker) Disconnect(ctx context.Context, key storage.ConnectionKey) error {
 	e := b.newEnding()
 	if _, err := b.store.DeleteConnection(e.in(ctx), key); err != nil {
@@ -21,7 +21,8 @@ func (b *Broker) Disconnect(ctx context.Context, key storage.ConnectionKey) erro
 	return nil
 }
 
-// DeleteServer deletes a server as storage.Servers does, and asks the provider to forget all its tokens, in the background.
+// DeleteServer deletes a server as storage.Servers does. It also asks the provider to revoke all tokens of the server,
+// in the background.
 func (b *Broker) DeleteServer(ctx context.Context, organization, id, by string, now time.Time) (storage.DeletedServer, error) {
 	e := b.newEnding()
 	d, err := b.store.DeleteServer(e.in(ctx), organization, id, by, now)
@@ -36,7 +37,8 @@ func (b *Broker) DeleteServer(ctx context.Context, organization, id, by string, 
 	return d, nil
 }
 
-// background runs f apart from any request. Close waits for it, within bounds; after Close f does not run, which it reports.
+// background runs f independently of any request. Close waits for f for a limited time. After Close, f does not run and
+// background returns false.
 func (b *Broker) background(f func()) (runs bool) {
 	if !b.begin() {
 		return false

@@ -10,27 +10,27 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// ending is one write that may end credentials. What their providers are to be told is stored in its transaction, so that no crash
-// leaves tokens alive that nobody knows any more.
+// ending is one write that may end credentials. The messages for the providers are stored in the same transaction. So a
+// crash never leaves valid tokens that nobody knows any more.
 type ending struct {
 	b *Broker
-	// spare is true when the tokens are worth nothing at the provider already.
+	// spare reports that the tokens are already worthless at the provider.
 	spare bool
-	// sealed stands in place of the stored credential; nil: the stored one is what ends.
+	// sealed replaces the stored credential. nil: the stored credential is the one that ends.
 	sealed []byte
 
-	// ends holds what was said last: the transaction may run again.
+	// ends holds the result of the last run, because the transaction may run again.
 	ends map[storage.ConnectionKey]*end
 }
 
-// end is what becomes of the tokens of one connection.
+// end describes the fate of the tokens of one connection.
 type end struct {
 	tell []telling
-	late bool    // tokens that were not stored yet are in it, too
-	lost []error // why nobody can be told of tokens
+	late bool    // includes tokens that were not stored yet
+	lost []error // reasons why tokens cannot be revoked
 }
 
-// telling is what a provider is to be told, and the row that it is stored in.
+// telling holds a message for a provider, and the row that stores it.
 type telling struct {
 	row  storage.Revocation
 	what *sealedRevocation
@@ -45,7 +45,7 @@ func (e *ending) in(ctx context.Context) context.Context {
 	return storage.WithEnding(ctx, e.revocations)
 }
 
-// told is to be called when the write is committed: the providers are told in the background.
+// told must be called after the write is committed. It sends the messages to the providers in the background.
 func (e *ending) told() {
 	for key, done := range e.ends {
 		if done.late {
@@ -60,8 +60,8 @@ func (e *ending) told() {
 	}
 }
 
-// revocations implements storage.Ending. What cannot be revoked is counted, and keeps nobody from ending a connection; a key that cannot
-// be looked up just now does.
+// revocations implements storage.Ending. Tokens that cannot be revoked are counted, and do not keep anybody from ending
+// the connection. But if a key cannot be looked up just now, the connection cannot be ended.
 func (e *ending) revocations(_ context.Context, ended storage.Ended) ([]storage.Revocation, error) {
 	now := new(end)
 	for _, add := range []func(storage.Ended, *end) error{e.addUnsaved, e.addStored} {
@@ -123,10 +123,11 @@ func (e *ending) addStored(ended storage.Ended, now *end) error {
 	return e.add(now, tokensOf{former.ConnectionKey, ended.Server, by}, endpoint, auth, g)
 }
 
-// spares reports whether tokens that client has got can be revoked without ending those that take their place. Most providers end all
-// tokens of a user and client with one of them (RFC 7009 section 2.1), those of a new connection too. Another provider does not,
-// nor does one that knows us as another client since we registered anew; of the clients that administrators name, several may be of
-// one project, which some providers end as a whole.
+// spares reports whether the tokens of client can be revoked without ending the tokens that replace them. With one
+// token most providers end all tokens of the same user and client (RFC 7009 section 2.1), including those of a new
+// connection. Another provider does not end them. Nor does the same provider if we have registered again and it knows
+// us as another client. Clients that administrators name are different: several may belong to one project, and some
+// providers end all tokens of the project.
 func spares(by *storage.Connection, client storage.OAuthClient, independent bool) bool {
 	switch {
 	case by == nil, by.Kind != storage.ProviderOAuth2, independent, by.Issuer != client.Issuer:
@@ -137,8 +138,8 @@ func spares(by *storage.Connection, client storage.OAuthClient, independent bool
 	return client.Kind == storage.ClientRegistered || client.Kind == storage.ClientMetadata
 }
 
-// speaker is the client that the tokens of a connection were issued to, and where it revokes them: the server's client, or a former
-// one as the connection remembers it. Nobody else is told them.
+// speaker returns the client that the tokens of a connection were issued to, and the endpoint for revoking them. This
+// is the server's client, or a former one that the connection remembers. No other client gets to know the tokens.
 func (e *ending) speaker(ended storage.Ended, then issued) (endpoint string, auth oauthflow.ClientAuth, err error) {
 	if ended.Client != nil && issuedTo(ended.Former, *ended.Client) {
 		auth, err = e.b.auth(ended.Server, *ended.Client)
@@ -165,7 +166,7 @@ func (e *ending) add(now *end, of tokensOf, endpoint string, auth oauthflow.Clie
 	return nil
 }
 
-// issuedTo reports whether the client may speak of the connection's tokens: nobody else is told them.
+// issuedTo reports whether the connection's tokens were issued to the client. No other client gets to know them.
 func issuedTo(c storage.Connection, client storage.OAuthClient) bool {
 	return c.Kind == storage.ProviderOAuth2 && c.ClientID == client.ClientID && c.Issuer == client.Issuer
 }

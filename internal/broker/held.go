@@ -14,34 +14,36 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// held is a connection as it is kept in memory: the credential unsealed, or why there is none.
+// held is a connection in memory: the unsealed credential, or the reason for its absence.
 type held struct {
 	connected bool
-	reason    string // why not connected
+	reason    string // the reason for not being connected
 	cred      Credential
-	// known is what was discovered about the server's authorization.
+	// known is the discovered data about the server's authorization.
 	known storage.OAuthEndpoints
-	// clientRefused: the provider does not accept our client.
+	// clientRefused reports that the provider does not accept our client.
 	clientRefused bool
-	site          site // one that the credential fits to; zero: not worked out yet
+	site          site // a site that the credential fits; zero: not determined yet
 	refreshable   bool
 	refreshAt     time.Time // zero: never
-	// params are those by which placed, the credential, goes on a request; worked out when the connection was read.
+	// params are the parameters with which placed, the credential, goes on a request. They are set when the connection
+	// is read.
 	params storage.AuthParams
 	placed Credential
 }
 
-// When a token is refreshed: a minute before it ends, or in the last quarter of a short life.
+// Times at which a token is refreshed: a minute before it ends, or in the last quarter of a short life.
 const (
 	earliest     = time.Minute
 	lifeFraction = 4
 )
 
-// Recent remembers the connection of somebody who asks for the same one over and over, such as the bearer of a token, as
-// long as nothing of the organization is written. The zero value is ready, and safe for concurrent use.
+// Recent remembers the connection of a caller who asks for the same one again and again, such as the bearer of a token.
+// It remembers it as long as nothing of the organization is written. The zero value is ready, and safe for concurrent
+// use.
 type Recent struct{ last atomic.Pointer[lastHeld] }
 
-// lastHeld is a connection that was there, for a server to which its credential fitted.
+// lastHeld is a connection that existed, for a server that its credential fitted.
 type lastHeld struct {
 	epoch  cache.Epoch
 	key    storage.ConnectionKey
@@ -50,7 +52,7 @@ type lastHeld struct {
 	cred   Credential
 }
 
-// of is what was remembered of a connection; nil when that is nothing, or may not be true any more.
+// of returns the remembered connection. It returns nil when there is none, or when it may not be valid any more.
 func (r *Recent) of(epoch cache.Epoch, key *storage.ConnectionKey, server *storage.Server) *lastHeld {
 	if r == nil {
 		return nil
@@ -61,15 +63,15 @@ func (r *Recent) of(epoch cache.Epoch, key *storage.ConnectionKey, server *stora
 	return nil
 }
 
-// Credential returns what the user of key presents to server. It is refreshed when that is due. Errors are
-// *NotConnectedError, *UnavailableError (worth trying again) and the store's. On a warm node nothing is read from the
-// store.
+// Credential returns the credential that the user of key presents to server. It refreshes a credential that is due.
+// Errors are *NotConnectedError, *UnavailableError (worth trying again) and the store's. On a warm node it reads
+// nothing from the store.
 func (b *Broker) Credential(ctx context.Context, key storage.ConnectionKey, server *storage.Server) (Credential, error) {
 	return b.CredentialOf(ctx, key, server, nil)
 }
 
-// CredentialOf is Credential for somebody who may have asked before, and for whom recent remembers it. server is shared then,
-// and not changed by anybody. recent may be nil.
+// CredentialOf returns a credential as Credential does, for a caller who may have asked before. recent remembers the
+// answer for that caller, and may be nil. server is then shared, and nobody changes it.
 func (b *Broker) CredentialOf(ctx context.Context, key storage.ConnectionKey, server *storage.Server, recent *Recent) (Credential, error) {
 	if server.OrganizationID != key.OrganizationID || server.ID != key.ServerID {
 		return Credential{}, storage.ErrNotFound
@@ -115,13 +117,13 @@ func (b *Broker) CredentialOf(ctx context.Context, key storage.ConnectionKey, se
 	}
 	fresh, err := b.refresh(ctx, key, *server, cred.version, false, !expired)
 	if err != nil && !expired && (errors.Is(err, errAdministrator) || !errors.Is(err, ErrNotConnected)) && ctx.Err() == nil {
-		return cred, nil // good for a while yet, whatever the provider does (Z-A01)
+		return cred, nil // valid for a while yet, whether or not the provider answers (Z-A01)
 	}
 	return fresh, err
 }
 
-// inError is the credential for a server that is out of order. Tokens are good until they run out when the provider just refuses
-// our client; not when the server itself is in doubt.
+// inError returns the credential for a server that is out of order. If the provider only refuses our client, tokens are
+// good until they expire. If the server itself is in doubt, they are not.
 func (h *held) inError(cred Credential, now time.Time) (Credential, error) {
 	if !h.clientRefused || (!cred.expires.IsZero() && !now.Before(cred.expires)) {
 		return Credential{}, errAdministrator
@@ -129,7 +131,7 @@ func (h *held) inError(cred Credential, now time.Time) (Credential, error) {
 	return cred, nil
 }
 
-// look finds a connection, and its credential for a server that it fits to.
+// look finds a connection, and its credential for a server that it fits.
 func (b *Broker) look(ctx context.Context, key storage.ConnectionKey, server *storage.Server) (*lastHeld, error) {
 	where := siteOf(&server.Entry)
 	h, err := b.known(ctx, key, server, where)
@@ -149,7 +151,7 @@ func (b *Broker) look(ctx context.Context, key storage.ConnectionKey, server *st
 	return &lastHeld{held: h, cred: cred}, nil
 }
 
-// known is a connection as it is kept, read when it is not.
+// known returns a connection from memory. It reads the connection if it is not there.
 func (b *Broker) known(ctx context.Context, key storage.ConnectionKey, server *storage.Server, where site) (*held, error) {
 	return b.held.Get(ctx, cache.NewKey(key.OrganizationID, key.UserID, key.ServerID), func(ctx context.Context) (*held, error) {
 		h, err := b.load(ctx, key)
@@ -161,8 +163,8 @@ func (b *Broker) known(ctx context.Context, key storage.ConnectionKey, server *s
 	})
 }
 
-// Gone reports whether the user of key has no connection to server any more, which takes one: it was taken away, and did
-// not just break. Errors are the store's.
+// Gone reports whether the user of key has no connection any more, to a server that needs one. A connection that was
+// taken away is gone. One that just broke is not. Errors are the store's.
 func (b *Broker) Gone(ctx context.Context, key storage.ConnectionKey, server *storage.Server) (bool, error) {
 	if KindOf(&server.Entry) == storage.ProviderNone {
 		return false, nil
@@ -177,8 +179,8 @@ func (b *Broker) Gone(ctx context.Context, key storage.ConnectionKey, server *st
 	return !h.connected && h.reason == "", nil
 }
 
-// Connected reports whether the user of key has a credential for server, as far as is known without asking the provider.
-// One whose refresh was refused is not connected. Errors are the store's.
+// Connected reports whether the user of key has a credential for server, as far as is known without asking the
+// provider. A connection whose refresh was refused is not connected. Errors are the store's.
 func (b *Broker) Connected(ctx context.Context, key storage.ConnectionKey, server *storage.Server) (bool, error) {
 	switch {
 	case KindOf(&server.Entry) == storage.ProviderNone:
@@ -196,7 +198,7 @@ func (b *Broker) Connected(ctx context.Context, key storage.ConnectionKey, serve
 	return h.connected && h.fits(where), nil
 }
 
-// load reads a connection. That there is none is worth keeping, too.
+// load reads a connection. The absence of a connection is kept in memory, too.
 func (b *Broker) load(ctx context.Context, key storage.ConnectionKey) (held, error) {
 	c, err := b.store.Connection(ctx, key)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -210,10 +212,10 @@ func (b *Broker) load(ctx context.Context, key storage.ConnectionKey) (held, err
 		return held{reason: c.Reason}, nil
 	}
 	if err != nil && !errors.Is(err, seal.ErrOpen) {
-		return held{}, fmt.Errorf("opening stored credential: %w", err) // its key cannot be looked up: nobody is to connect anew for that
+		return held{}, fmt.Errorf("opening stored credential: %w", err) // its key cannot be looked up: nobody has to connect again for that
 	}
 	if err != nil {
-		// Z-F08: only this connection suffers. The ciphertext stays, for whoever looks into it.
+		// Z-F08: only this connection suffers. The ciphertext stays, for a person who examines it.
 		b.log.Error("stored credential cannot be opened", "organization", key.OrganizationID, "user", key.UserID,
 			"server", key.ServerID, "error", err.Error())
 		const reason = "the stored credential cannot be read"
@@ -248,7 +250,7 @@ func (b *Broker) hold(c storage.Connection, g grant) held {
 	return h
 }
 
-// jitter spreads what would otherwise happen at one moment, the same way on every node.
+// jitter spreads refreshes that would otherwise happen at one moment, in the same way on every node.
 func jitter(c storage.Connection, most time.Duration) time.Duration {
 	if most <= 0 {
 		return 0
@@ -258,16 +260,16 @@ func jitter(c storage.Connection, most time.Duration) time.Duration {
 	return time.Duration(int64(most) * int64(h.Sum32()>>16) >> 16)
 }
 
-// fits reports whether the server is still where the credential was made for.
+// fits reports whether the server is still at the place that the credential was made for.
 func (h *held) fits(s site) bool {
 	if s.url != "" && h.site == s {
-		return true // worked out when the connection was read
+		return true // determined when the connection was read
 	}
 	where, err := placeOf(s, h.known)
 	return err == nil && where == h.cred.place && s.kind == h.cred.kind
 }
 
-// on gives the credential for a server with those parameters.
+// on returns the credential for a server with those parameters.
 func (h *held) on(p storage.AuthParams) (Credential, error) {
 	if h.placed.kind != "" && h.params == p {
 		return h.placed, nil
@@ -275,14 +277,15 @@ func (h *held) on(p storage.AuthParams) (Credential, error) {
 	return h.cred.on(p)
 }
 
-// place works out how the credential goes on a request. Parameters that are wrong are told to who asks for it.
+// place determines where on a request the credential goes. Wrong parameters cause an error later, for the caller who
+// asks.
 func (h *held) place(p storage.AuthParams) {
 	if cred, err := h.cred.on(p); err == nil {
 		h.params, h.placed = p, cred
 	}
 }
 
-// on says where on a request the credential goes.
+// on sets where on a request the credential goes.
 func (c Credential) on(p storage.AuthParams) (Credential, error) {
 	if err := directory.CheckAuthParams(p); err != nil {
 		return Credential{}, err
@@ -291,7 +294,7 @@ func (c Credential) on(p storage.AuthParams) (Credential, error) {
 	return c, nil
 }
 
-// moved ends a connection whose server is not where it was: old tokens never go to a new place.
+// moved ends a connection whose server is at another place than before: old tokens never go to a new place.
 func (b *Broker) moved(ctx context.Context, key storage.ConnectionKey, h *held) error {
 	// The caller may know the server from before the connection was made.
 	s, err := b.store.Server(ctx, key.OrganizationID, key.ServerID)
@@ -304,7 +307,7 @@ func (b *Broker) moved(ctx context.Context, key storage.ConnectionKey, h *held) 
 	return b.end(ctx, key, h.cred.version, "the server's address or issuer has changed since you connected")
 }
 
-// end marks the connection as broken, forgets and revokes its tokens, and returns what the user is told.
+// end marks the connection as broken, forgets and revokes its tokens, and returns the error for the user.
 func (b *Broker) end(ctx context.Context, key storage.ConnectionKey, version int64, reason string) error {
 	if err := b.mark(ctx, key, version, reason, false); err != nil {
 		return err
@@ -343,7 +346,7 @@ func (b *Broker) mark(ctx context.Context, key storage.ConnectionKey, version in
 	return nil
 }
 
-// fallen sets status error; tokens that are worth nothing are not kept (A14).
+// fallen sets status error. It does not keep tokens that are worthless (A14).
 func fallen(c *storage.Connection, reason string, now time.Time) {
 	c.Status, c.Reason, c.UpdatedAt = storage.ConnectionError, reason, now.UTC()
 	c.SealedCredential, c.ExpiresAt = nil, time.Time{}

@@ -6,10 +6,11 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// issued is what revokes the tokens of a grant once the server's client is another one. Of a client with a secret that an
-// administrator has configured it is the kind alone: only the server has that secret, so that it is gone when they replace it.
+// issued holds the data for revoking the tokens of a grant after the server's client has changed. For a client with a
+// secret that an administrator configured, it holds the kind alone. Only the server has that secret, so the secret is
+// gone when the administrator replaces it.
 type issued struct {
-	Kind     storage.OAuthClientKind // "": an older version has stored the grant
+	Kind     storage.OAuthClientKind // "": an older version stored the grant
 	Endpoint string                  // revocation endpoint
 	Method   string
 	Secret   seal.Secret
@@ -22,7 +23,7 @@ func issuedBy(client storage.OAuthClient, auth oauthflow.ClientAuth) issued {
 	return issued{Kind: client.Kind, Endpoint: client.Endpoints.RevocationEndpoint, Method: auth.Method, Secret: auth.Secret}
 }
 
-// known reports whether the client can show who it is.
+// known reports whether the client can prove its identity.
 func (i issued) known() bool {
 	return i.Kind != "" && (i.Kind != storage.ClientConfigured || i.Endpoint != "")
 }

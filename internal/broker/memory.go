@@ -7,12 +7,12 @@ import (
 	"github.com/durward-gateway/durward/internal/cache"
 )
 
-// maxHeld is about how many connections are kept unsealed in memory.
+// maxHeld is the approximate maximum number of connections kept unsealed in memory.
 const maxHeld = 50_000
 
-// Memory is what brokers know besides what their store holds. A gateway whose configuration changes has a broker for the
-// old one and another for the new one: they share it, so that the new one knows which tokens are not stored yet, and which
-// providers to leave alone.
+// Memory holds the knowledge of brokers that is not in their store. When the configuration of a gateway changes, it has
+// one broker for the old configuration and another for the new one. They share the Memory, so that the new broker knows
+// which tokens are not stored yet and which providers to leave alone.
 type Memory struct {
 	held      *cache.Cache[*held]
 	epochs    *cache.Epochs
@@ -25,7 +25,7 @@ type Memory struct {
 	clients   keyedLock
 }
 
-// NewMemory makes a memory. epochs are bumped by the store's OnChange; now is the clock.
+// NewMemory makes a Memory. The store's OnChange bumps epochs. now is the clock.
 func NewMemory(epochs *cache.Epochs, now func() time.Time) (*Memory, error) {
 	credentials, err := cache.New(epochs, cache.Options[*held]{Entries: maxHeld, Now: now})
 	if err != nil {
@@ -34,5 +34,5 @@ func NewMemory(epochs *cache.Epochs, now func() time.Time) (*Memory, error) {
 	return &Memory{held: credentials, epochs: epochs}, nil
 }
 
-// Close frees the memory. Brokers that use it must be closed.
+// Close frees the memory. The brokers that use it must be closed before.
 func (m *Memory) Close() { m.held.Close() }

@@ -9,14 +9,14 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// place is where a credential may go.
+// place is the destination that a credential may be sent to.
 type place struct {
-	origin   string // one or, when events come from elsewhere, two origins with a blank between them
+	origin   string // one origin, or two with a blank between them if events come from elsewhere
 	resource string
 	issuer   string
 }
 
-// site is what of a server it depends on which credentials fit to it.
+// site holds the settings of a server that determine which credentials fit it.
 type site struct {
 	url, eventsURL   string
 	provider, kind   storage.Provider
@@ -27,7 +27,7 @@ func siteOf(e *storage.DirectoryEntry) site {
 	return site{e.URL, e.EventsURL, e.Provider, KindOf(e), e.OAuth.Resource, e.OAuth.Issuer}
 }
 
-// sent returns the resource for OAuth requests: its resource, unless the entry leaves it out.
+// sent returns the resource for OAuth requests. It is the place's resource, or "" when the entry leaves it out.
 func (p place) sent(e *storage.DirectoryEntry) string {
 	if e.Options.ResourceOff {
 		return ""
@@ -35,7 +35,7 @@ func (p place) sent(e *storage.DirectoryEntry) string {
 	return p.resource
 }
 
-// placeOf returns the place of a server's credentials. known is what was discovered about it, and may be empty.
+// placeOf returns the place of a server's credentials. known is the discovered data about the server, and may be empty.
 func placeOf(s site, known storage.OAuthEndpoints) (place, error) {
 	p := place{}
 	var err error
@@ -73,7 +73,7 @@ func origins(url, eventsURL string) (string, error) {
 	return o + " " + events, nil
 }
 
-// origin returns scheme, host and port in one spelling (RFC 6454).
+// origin returns scheme, host and port in one uniform spelling (RFC 6454).
 func origin(raw string) (string, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
@@ -98,7 +98,7 @@ func originOf(u *url.URL) string {
 
 // holds reports whether u is at one of the place's origins.
 func (p place) holds(u *url.URL) bool {
-	// Nearly always there is one, spelled as in the address.
+	// Nearly always there is one origin, in the same spelling as in the address.
 	if rest, ok := strings.CutPrefix(p.origin, u.Scheme); ok && u.Scheme != "" && u.Host != "" {
 		if host, ok := strings.CutPrefix(rest, "://"); ok && host == u.Host {
 			return true

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// proofLifetime is how long a provider that has accepted our client is believed to know it.
+// proofLifetime is the time for which a provider that accepted our client is believed to know it.
 const proofLifetime = time.Hour
 
-// proofs remembers which servers' providers have just accepted our client. The zero value is ready.
+// proofs remembers the servers whose providers have just accepted our client. The zero value is ready.
 type proofs struct {
 	mu   sync.Mutex
 	seen map[string]proof // by server id

@@ -7,7 +7,7 @@ import (
 	"github.com/durward-gateway/durward/internal/oauthflow"
 )
 
-// Protocol is the OAuth client protocol, as *oauthflow.Client speaks it.
+// Protocol is the OAuth client protocol, as *oauthflow.Client implements it.
 type Protocol interface {
 	Discover(ctx context.Context, t oauthflow.Target) (oauthflow.Discovery, error)
 	ObtainClient(ctx context.Context, d oauthflow.Discovery, app oauthflow.Application) (oauthflow.Registration, error)

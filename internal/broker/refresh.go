@@ -13,12 +13,14 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// rejectedTwice: when the upstream refuses a token so soon after its predecessor, a third would not help either.
+// rejectedTwice is the time within which a second refusal breaks the connection: the upstream refuses a token so soon
+// after its predecessor. A third token would not help either.
 const rejectedTwice = 5 * time.Minute
 
-// Rejected is told that the upstream answered 401 to credential. Once per token it asks the provider for another, which
-// it returns; who has got one meanwhile gets that. When that cannot help (the kind has no refresh, the provider refuses,
-// the token before this one was refused just now) the connection is broken: *NotConnectedError. Where there is none to break:
+// Rejected handles a 401 answer of the upstream to credential. Once per token it asks the provider for another token
+// and returns it. A caller gets a token that another caller has received meanwhile. If a new token cannot help, the
+// connection is broken and the error is *NotConnectedError. That is so when the kind has no refresh, when the provider
+// refuses, or when the previous token was refused just now. If there is no connection to break, the error is
 // ErrCredentialWanted.
 func (b *Broker) Rejected(ctx context.Context, key storage.ConnectionKey, server storage.Server, credential Credential) (Credential, error) {
 	switch credential.kind {
@@ -30,8 +32,8 @@ func (b *Broker) Rejected(ctx context.Context, key storage.ConnectionKey, server
 	return Credential{}, b.end(ctx, key, credential.version, "the server refuses the credential")
 }
 
-// refresh gets a newer credential than version. All callers of one version share one refresh, which goes on when they
-// leave. hurried callers have a token that will do, and do not wait long.
+// refresh gets a newer credential than version. All callers with the same version share one refresh, which continues
+// when they leave. hurried callers have a token that still works, and do not wait long.
 func (b *Broker) refresh(ctx context.Context, key storage.ConnectionKey, s storage.Server, version int64, forced, hurried bool) (Credential, error) {
 	if s.Status == storage.ServerError {
 		return Credential{}, errAdministrator
@@ -46,9 +48,9 @@ func (b *Broker) refresh(ctx context.Context, key storage.ConnectionKey, s stora
 		}
 		defer b.work.Done()
 		defer func() {
-			// singleflight would end the process.
+			// A panic in singleflight would end the process.
 			if r := recover(); r != nil {
-				// The value could be a secret (L02).
+				// The panic value could be a secret (L02).
 				b.log.Error("refresh panicked", "type", fmt.Sprintf("%T", r), "stack", string(debug.Stack()))
 				err = &UnavailableError{RetryAfter: b.retries.failed(key, b.now()), Cause: errors.New("internal error")}
 			}
@@ -83,16 +85,16 @@ func (b *Broker) refresh(ctx context.Context, key storage.ConnectionKey, s stora
 	}
 }
 
-// storePauses lie between the tries of a refresh whose store does not answer in time. Everybody who waits for the
-// refresh, hundreds of calls at the instant of an expiry, would otherwise be refused for one slow answer.
+// storePauses are the pauses between tries of a refresh whose store does not answer in time. Without further tries one
+// slow answer would refuse everybody who waits for the refresh: hundreds of calls at the moment of an expiry.
 var storePauses = []time.Duration{250 * time.Millisecond, 500 * time.Millisecond, time.Second}
 
-// notAskedError is the failure of a refresh of which nothing was sent to the provider: it can be tried again.
+// notAskedError is the failure of a refresh that sent nothing to the provider. It can be tried again.
 type notAskedError struct{ error }
 
 func (e notAskedError) Unwrap() error { return e.error }
 
-// refreshPatiently refreshes, again while the store was away before the provider was asked.
+// refreshPatiently refreshes, and tries again if the store was unavailable before the provider was asked.
 func (b *Broker) refreshPatiently(ctx context.Context, key storage.ConnectionKey, s storage.Server, version int64, forced bool) (held, error) {
 	for n := 0; ; n++ {
 		h, err := b.refreshOnce(ctx, key, s, version, forced)
@@ -121,14 +123,14 @@ func (b *Broker) refreshOnce(ctx context.Context, key storage.ConnectionKey, s s
 	r := refresher{b: b, key: key, server: s, client: client, version: version, forced: forced, ending: b.newEnding()}
 	stored, err := b.store.UpdateConnection(r.ending.in(ctx), key, r.edit)
 	if r.asking != nil {
-		r.asking.keep(ctx) // the connection's lock is free again
+		r.asking.keep(ctx) // the lock on the connection is free again
 	}
 	if err != nil && r.got != nil {
 		r.notStored(ctx, err)
 	}
 	switch {
 	case errors.Is(err, errUnchanged):
-		// Another node, or a caller before us, was faster.
+		// Another node, or an earlier caller, was faster.
 		return b.load(ctx, key)
 	case errors.Is(err, storage.ErrNotFound):
 		return held{}, nil
@@ -154,7 +156,7 @@ func (b *Broker) refreshOnce(ctx context.Context, key storage.ConnectionKey, s s
 		b.log.Warn("connection is broken", "organization", key.OrganizationID, "user", key.UserID, "server", s.Slug, "reason", r.broken)
 		return held{reason: r.broken}, nil
 	}
-	b.unsaved.forget(key) // they are stored
+	b.unsaved.forget(key) // they are stored now
 	if r.unusable != nil {
 		b.count(RefreshFailed)
 		return held{}, &UnavailableError{RetryAfter: b.retries.failed(key, b.now()), Cause: r.unusable}
@@ -165,29 +167,29 @@ func (b *Broker) refreshOnce(ctx context.Context, key storage.ConnectionKey, s s
 	return h, nil
 }
 
-// refresher is one refresh under way.
+// refresher is one refresh in progress.
 type refresher struct {
 	b       *Broker
 	key     storage.ConnectionKey
 	server  storage.Server
-	client  storage.OAuthClient // zero: none is stored
+	client  storage.OAuthClient // zero: no client is stored
 	version int64
 	forced  bool
 
-	was     storage.Connection // before
-	grant   grant              // after
-	asked   bool               // the provider knows of it
-	got     *oauthflow.Tokens  // what the provider gave, whether or not it is stored yet
-	broken  string             // why the connection is over
-	ending  *ending            // what is revoked when the connection is over
-	refused error              // the provider refuses our client
-	asking  *asking            // what was learned about how to ask; nil: nobody was asked
-	// unusable: the provider gave a refresh token, and no access token that can be used.
+	was     storage.Connection // before the refresh
+	grant   grant              // after the refresh
+	asked   bool               // the provider may have been asked
+	got     *oauthflow.Tokens  // tokens from the provider, stored or not
+	broken  string             // reason for which the connection is over
+	ending  *ending            // tokens to revoke when the connection is over
+	refused error              // the error when the provider refuses our client
+	asking  *asking            // facts learned about the form of requests; nil: nobody was asked
+	// unusable is the error of an answer with a refresh token, but without a usable access token.
 	unusable error
 }
 
-// edit runs while nobody else, on any node, can change the connection. What it leaves in c is durable before anyone
-// uses it.
+// edit runs while nobody else, on any node, can change the connection. The contents of c afterwards are durable before
+// anyone uses them.
 func (r *refresher) edit(ctx context.Context, c *storage.Connection) error {
 	b := r.b
 	if c.Version != r.version {
@@ -204,7 +206,7 @@ func (r *refresher) edit(ctx context.Context, c *storage.Connection) error {
 		return r.fall(c, "the server's address or issuer has changed since you connected")
 	case r.client.ClientID != c.ClientID || !sameClient(r.server, r.client) || (r.client.Kind == storage.ClientRegistered && r.client.Refused):
 		if left := c.ExpiresAt.Sub(b.now()); left > 0 && !r.forced {
-			return &UnavailableError{RetryAfter: b.retries.failed(r.key, b.now()), Cause: errors.New("the server's OAuth client has changed")} // what there is will do
+			return &UnavailableError{RetryAfter: b.retries.failed(r.key, b.now()), Cause: errors.New("the server's OAuth client has changed")} // the present token still works
 		}
 		return r.fall(c, "the server's OAuth client has changed since you connected")
 	case g.Refresh.Empty() && r.forced:
@@ -212,7 +214,7 @@ func (r *refresher) edit(ctx context.Context, c *storage.Connection) error {
 	case g.Refresh.Empty():
 		return r.fall(c, "the access has expired")
 	case r.forced && g.Forced && b.now().Sub(c.UpdatedAt) < rejectedTwice:
-		return r.fall(c, "the server refuses the credential") // A15: refreshing more would not help
+		return r.fall(c, "the server refuses the credential") // A15: more refreshes would not help
 	}
 	t, err := r.ask(ctx, g)
 	switch {
@@ -247,9 +249,9 @@ func (r *refresher) edit(ctx context.Context, c *storage.Connection) error {
 	return nil
 }
 
-// answered handles an answer without usable tokens. The refresh token that was sent is never sent again: the
-// connection is over, unless the answer holds the next one. That is kept, and redeemed once: an answer that cannot be used may
-// be a slip, two of them are how the provider is.
+// answered handles an answer without usable tokens. The refresh token that was sent is never sent again. So the
+// connection is over, unless the answer holds the next refresh token. That token is kept, and redeemed once. One
+// unusable answer may be an accident; two of them are the provider's normal behavior.
 func (r *refresher) answered(c *storage.Connection, g grant, cause error) error {
 	b, next := r.b, oauthflow.HandedOut(cause)
 	b.log.Warn("refreshing", "organization", r.key.OrganizationID, "user", r.key.UserID, "server", r.server.Slug, "error", cause.Error())
@@ -265,7 +267,7 @@ func (r *refresher) answered(c *storage.Connection, g grant, cause error) error 
 	}
 	r.grant, r.got = g, &oauthflow.Tokens{Access: g.Access, Refresh: next, ExpiresAt: c.ExpiresAt}
 	if again {
-		r.ending.sealed = sealed // what is revoked
+		r.ending.sealed = sealed // the tokens to revoke
 		return r.fall(c, "the provider's answer could not be used")
 	}
 	r.unusable = cause
@@ -273,8 +275,8 @@ func (r *refresher) answered(c *storage.Connection, g grant, cause error) error 
 	return nil
 }
 
-// clientRefused follows from a refusal of the client. Whose refresh it was is not told to connect anew when an administrator has
-// to act first: their tokens are as good as everybody else's then.
+// clientRefused handles a refusal of the client. If an administrator has to act first, the user is not told to connect
+// again: the user's tokens are then as good as those of all others.
 func (r *refresher) clientRefused(ctx context.Context) error {
 	b := r.b
 	switch b.clientRefused(ctx, r.server, r.asking, r.refused) {
@@ -294,8 +296,9 @@ func (r *refresher) fall(c *storage.Connection, reason string) error {
 	return nil
 }
 
-// ask returns new tokens: those that an earlier refresh got and could not store, else the provider's. A used refresh
-// token must not be sent again: providers that detect reuse end the whole grant (RFC 9700 section 4.14).
+// ask returns new tokens. These are the tokens that an earlier refresh got and could not store, otherwise the
+// provider's. A used refresh token must not be sent again: providers that detect reuse end the whole grant (RFC 9700
+// section 4.14).
 func (r *refresher) ask(ctx context.Context, g grant) (oauthflow.Tokens, error) {
 	token := g.Refresh
 	if t, ok := r.b.unsaved.take(r.key, token); ok {
@@ -310,20 +313,21 @@ func (r *refresher) ask(ctx context.Context, g grant) (oauthflow.Tokens, error) 
 	where := place{resource: r.was.Resource}
 	request := oauthflow.RefreshRequest{Endpoint: r.client.Endpoints.TokenEndpoint, Token: token, Resource: where.sent(&r.server.Entry)}
 	if r.server.Entry.Options.RefreshScope {
-		// Not the granted ones: Entra ID names `.default` among them, and refuses it beside others (AADSTS70011).
+		// The granted scopes are not sent: Entra ID lists `.default` among them, and refuses it beside others
+		// (AADSTS70011).
 		request.Scope = g.Asked
 	}
 	return asking.refresh(ctx, request)
 }
 
-// notStored keeps tokens that the provider gave and the store did not take.
+// notStored keeps tokens from the provider that the store did not take.
 func (r *refresher) notStored(ctx context.Context, cause error) {
 	g, err := r.b.openGrant(r.was)
 	if err != nil {
 		return
 	}
 	if errors.Is(cause, storage.ErrNotFound) {
-		// Disconnected meanwhile: nobody will ever use them.
+		// The user has disconnected meanwhile: nobody will ever use these tokens.
 		auth, err := r.b.auth(r.server, r.client)
 		if err != nil {
 			r.b.notRevoked(r.was, err)

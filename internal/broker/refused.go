@@ -9,17 +9,17 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// verdict tells whether a provider refuses our client, after it was asked once more about the client alone.
+// verdict tells whether a provider refuses our client, after a second request that concerns the client alone.
 type verdict int
 
 const (
-	clientKnown     verdict = iota // the client is good: what was refused is this code or refresh token
-	clientUnknown                  // nobody has answered
+	clientKnown     verdict = iota // the client is accepted: the provider refused this code or refresh token
+	clientUnknown                  // the provider has not answered
 	clientForgotten                // the provider has forgotten a client that we registered: the next connect registers another
-	clientFailed                   // the provider refuses what an administrator has configured: the server is in error
+	clientFailed                   // the provider refuses the client that an administrator configured: the server is in error
 )
 
-// public holds the text for the user who connects.
+// public returns the text for the user who connects.
 func (v verdict) public() string {
 	switch v {
 	case clientUnknown:
@@ -32,9 +32,9 @@ func (v verdict) public() string {
 	return "The provider refused to connect. Please try again."
 }
 
-// clientRefused follows from a refusal of the client in answer to one user's request. One answer proves nothing about the
-// client: providers give it for a grant of another client, and by accident. It is believed when a second request, which has
-// nothing of a user in it, gets the same.
+// clientRefused handles a refusal of the client in answer to one user's request. One answer proves nothing about the
+// client: providers also give it for a grant of another client, and by accident. It is believed only if a second
+// request, which contains nothing of a user, gets the same answer.
 func (b *Broker) clientRefused(ctx context.Context, s storage.Server, a *asking, cause error) verdict {
 	err := b.oauth.TryClient(ctx, a.client.Endpoints.TokenEndpoint, a.auth, b.app.RedirectURI)
 	switch {
@@ -54,12 +54,13 @@ func (b *Broker) clientRefused(ctx context.Context, s storage.Server, a *asking,
 	return clientFailed
 }
 
-// registered reports whether c is a client that we registered and that the provider knows, as far as we know.
+// registered reports whether c is a client that we registered and that, as far as we know, the provider still knows.
 func registered(c storage.OAuthClient) bool { return c.Kind == storage.ClientRegistered && !c.Refused }
 
-// stillKnown reports whether the provider knows a client that we registered. It is asked before a user is sent there: what they
-// would see is an error page that leads nowhere, and nobody would tell us. With the client go the connections of everybody, so
-// that one refusal is not enough: it is asked twice, each time with the secret in either place.
+// stillKnown reports whether the provider knows a client that we registered. It is called before a user is sent there.
+// The user would otherwise see an error page that leads nowhere, and nobody would tell us. Without the client,
+// everybody's connections are lost, so one refusal is not enough. The provider is asked twice, each time with the
+// secret in both places.
 func (b *Broker) stillKnown(ctx context.Context, s storage.Server, c storage.OAuthClient) bool {
 	if c.Kind != storage.ClientRegistered || b.proofs.recent(s.ID, c.ClientID, b.now()) {
 		return true
@@ -83,14 +84,14 @@ func (b *Broker) stillKnown(ctx context.Context, s storage.Server, c storage.OAu
 	return false
 }
 
-// doubt makes the next connect look at the client and at what is discovered anew.
+// doubt makes the next connect check the client and the discovered data again.
 func (b *Broker) doubt(s storage.Server) {
 	b.sightings.forget(s.ID)
 	b.proofs.forget(s.ID)
 }
 
-// ForgetClient forgets the client that was registered for a server, so that the next connect registers another. Tokens that were
-// issued to it are used until they run out. storage.ErrNotFound when none was registered.
+// ForgetClient forgets the client that was registered for a server, so that the next connect registers another. Tokens
+// issued to the old client are used until they expire. It returns storage.ErrNotFound when no client was registered.
 func (b *Broker) ForgetClient(ctx context.Context, s storage.Server) error {
 	c, err := b.store.OAuthClient(ctx, s.OrganizationID, s.ID)
 	if err != nil {
@@ -99,7 +100,7 @@ func (b *Broker) ForgetClient(ctx context.Context, s storage.Server) error {
 	if !registered(c) {
 		return fmt.Errorf("reading OAuth client: %w", storage.ErrNotFound)
 	}
-	c.Refused = true // what was discovered stays: connections are bound to it
+	c.Refused = true // the discovered data stays: connections are bound to it
 	if err := b.store.PutOAuthClient(ctx, c, c.ClientID); err != nil {
 		return fmt.Errorf("forgetting OAuth client: %w", err)
 	}

@@ -12,15 +12,16 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// How long a provider that did not answer is left alone: at most six attempts a minute for each connection (Z-A01).
+// Times for which a provider that did not answer is left alone: at most six attempts a minute for each connection
+// (Z-A01).
 const (
 	firstWait = 10 * time.Second
 	lastWait  = time.Minute
-	// tooMany bounds what is remembered; beyond it, what is over is dropped.
+	// tooMany limits the number of remembered failures. Above it, failures whose wait is over are dropped.
 	tooMany = 10_000
 )
 
-// retries remembers which connections' providers did not answer. The zero value is ready.
+// retries remembers the connections whose providers did not answer. The zero value is ready.
 type retries struct {
 	mu    sync.Mutex
 	after map[storage.ConnectionKey]retry
@@ -31,7 +32,7 @@ type retry struct {
 	next time.Time
 }
 
-// wait returns how long to leave the provider alone; 0 is not at all.
+// wait returns how long to leave the provider alone. 0 means that it may be asked now.
 func (r *retries) wait(key storage.ConnectionKey, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -41,8 +42,8 @@ func (r *retries) wait(key storage.ConnectionKey, now time.Time) time.Duration {
 	return 0
 }
 
-// failed notes a failure and returns how long to wait now: doubling, with up to a quarter more at random so that
-// connections of one provider do not come back together.
+// failed notes a failure and returns the time to wait now. The time doubles with each failure. Up to a quarter is added
+// at random, so that connections of one provider do not come back together.
 func (r *retries) failed(key storage.ConnectionKey, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -71,17 +72,17 @@ func (r *retries) forget(key storage.ConnectionKey) {
 	delete(r.after, key)
 }
 
-// unsaved keeps tokens that a provider gave and the store could not take, until it can. The zero value is ready.
+// unsaved keeps tokens that the store could not take from a provider's answer, until it can. The zero value is ready.
 type unsaved struct {
 	mu     sync.Mutex
 	tokens map[storage.ConnectionKey]unsavedTokens
 }
 
 type unsavedTokens struct {
-	spent  seal.Secret // the refresh token that they were given for
+	spent  seal.Secret // the refresh token that was redeemed for them
 	tokens oauthflow.Tokens
-	grant  string // the id of the grant that they are of
-	// Whoever gave them, and to whom: the connection may end before they are stored.
+	grant  string // the id of their grant
+	// The provider's server and our client are kept here, because the connection may end before the tokens are stored.
 	server storage.Server
 	client storage.OAuthClient
 }
@@ -95,7 +96,7 @@ func (u *unsaved) put(key storage.ConnectionKey, t unsavedTokens) {
 	u.tokens[key] = t
 }
 
-// take returns the tokens that were given for spent.
+// take returns the tokens that the provider gave for the refresh token spent.
 func (u *unsaved) take(key storage.ConnectionKey, spent seal.Secret) (oauthflow.Tokens, bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -113,7 +114,7 @@ func (u *unsaved) get(key storage.ConnectionKey) (t unsavedTokens, ok bool) {
 	return t, ok
 }
 
-// forget returns what was kept of a connection; not ok when nothing was.
+// forget drops and returns the tokens kept for a connection. ok is false when there were none.
 func (u *unsaved) forget(key storage.ConnectionKey) (t unsavedTokens, ok bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -122,7 +123,7 @@ func (u *unsaved) forget(key storage.ConnectionKey) (t unsavedTokens, ok bool) {
 	return t, ok
 }
 
-// keys lists the connections of which something is kept.
+// keys lists the connections with tokens kept here.
 func (u *unsaved) keys() []storage.ConnectionKey {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -13,21 +13,22 @@ const maxReturnURL = 2048
 // returnURLs is the allow-list of addresses to which a browser may be sent after a connection attempt (CWE-601).
 type returnURLs struct {
 	prefixes []returnPrefix
-	loopback bool // every origin of this machine is on the list too
+	loopback bool // every origin of this machine is allowed too
 }
 
 type returnPrefix struct {
 	origin string
-	path   string // "" or a path without a slash at its end: it allows itself and what is below it
+	path   string // "" or a path without a slash at its end: it allows itself and everything below it
 }
 
-// CheckReturnURLs says what is wrong with Config.ReturnURLs, without a broker.
+// CheckReturnURLs returns the mistake in Config.ReturnURLs, without a broker.
 func CheckReturnURLs(entries []string) error {
 	_, err := parseReturnURLs(entries, false)
 	return err
 }
 
-// parseReturnURLs reads the allow-list: origins with an optional path. No wildcards (oauth2-proxy, CVE-2021-21291).
+// parseReturnURLs reads the allow-list: origins with an optional path. It allows no wildcards (oauth2-proxy,
+// CVE-2021-21291).
 func parseReturnURLs(entries []string, loopbackToo bool) (returnURLs, error) {
 	list := returnURLs{loopback: loopbackToo}
 	for _, e := range entries {
@@ -47,7 +48,7 @@ func parseReturnURLs(entries []string, loopbackToo bool) (returnURLs, error) {
 	return list, nil
 }
 
-// check returns nil, or a *ReturnURLError when the address is not allowed.
+// check returns nil for an allowed address, otherwise a *ReturnURLError.
 func (l returnURLs) check(raw string) error {
 	u, reason := parseReturnURL(raw)
 	if reason != "" {
@@ -65,16 +66,16 @@ func (l returnURLs) check(raw string) error {
 	return &ReturnURLError{Reason: "it is not on the list of addresses to return to"}
 }
 
-// CheckReturnURL returns nil, or a *ReturnURLError when browsers may not be sent to an address after an attempt.
+// CheckReturnURL returns nil if browsers may be sent to the address after an attempt, otherwise a *ReturnURLError.
 func (b *Broker) CheckReturnURL(raw string) error { return b.returns.check(raw) }
 
-// parseReturnURL refuses whatever a browser could read differently from us.
+// parseReturnURL refuses every address that a browser could read differently from us.
 func parseReturnURL(raw string) (u *url.URL, reason string) {
 	if len(raw) > maxReturnURL {
 		return nil, fmt.Sprintf("it is longer than %d characters", maxReturnURL)
 	}
 	for i := range len(raw) {
-		// Browsers drop tabs and line breaks, and take a backslash for a slash: https://good.example\@evil.example.
+		// Browsers drop tabs and line breaks, and read a backslash as a slash: https://good.example\@evil.example.
 		if c := raw[i]; c <= ' ' || c >= 0x7f || c == '\\' {
 			return nil, "it has characters that no URL has"
 		}
@@ -92,7 +93,7 @@ func parseReturnURL(raw string) (u *url.URL, reason string) {
 	case u.Fragment != "" || strings.Contains(raw, "#"):
 		return nil, "it has a fragment"
 	}
-	// An encoded slash or backslash, and dot segments however spelled, move the path below another prefix.
+	// An encoded slash or backslash, and dot segments in any spelling, move the path below another prefix.
 	for i := range len(u.Path) {
 		if c := u.Path[i]; c < ' ' || c == 0x7f || c == '\\' {
 			return nil, "its path has characters that no URL has"
@@ -102,7 +103,7 @@ func parseReturnURL(raw string) (u *url.URL, reason string) {
 		return nil, "its path has an encoded slash or percent sign"
 	}
 	for segment := range strings.SplitSeq(u.Path, "/") {
-		// A segment's parameters are cut by some servers: "..;" is ".." to them.
+		// Some servers cut off a segment's parameters. They read "..;" as "..".
 		if name, _, _ := strings.Cut(segment, ";"); name == "." || name == ".." {
 			return nil, "its path has dot segments"
 		}
@@ -110,7 +111,7 @@ func parseReturnURL(raw string) (u *url.URL, reason string) {
 	return u, ""
 }
 
-// WithOutcome adds the outcome of an attempt to a return URL that check has passed.
+// WithOutcome adds the outcome of an attempt to a return URL that check has accepted.
 func WithOutcome(raw string, ok bool, slug string) string {
 	if raw == "" {
 		return ""

@@ -19,19 +19,20 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Times of revocations that failed.
+// Times and limits for repeating revocations that failed.
 const (
 	firstRevokeWait = time.Second
 	lastRevokeWait  = time.Hour
 	revokeEvery     = 30 * time.Second
-	// revokeLease is for how long whoever tries one has it to themselves: longer than a try lasts.
+	// revokeLease is the time for which one process alone may try a revocation. It is longer than a try lasts.
 	revokeLease = revokeDeadline + 5*time.Second
 	revokeBatch = 100
-	revokeShare = 16 // of one organization in a batch, and that wait at one time
+	revokeShare = 16 // of one organization: in a batch, and waiting at one time
 )
 
-// sealedRevocation holds a request to a provider in the form that is sealed into a row. Its secrets are plain: it lives while it is
-// sealed or opened. It says everything: the connection, its client and its server may be gone by then.
+// sealedRevocation holds a request to a provider in the form that is sealed into a row. Its secrets are plain, so it
+// exists only while it is sealed or opened. It is complete, because the connection, its client and its server may be
+// gone by then.
 type sealedRevocation struct {
 	Server    string `json:"server"` // for the log
 	Endpoint  string `json:"endpoint"`
@@ -42,12 +43,13 @@ type sealedRevocation struct {
 	Access    string `json:"access_token,omitempty"`
 	Refresh   string `json:"refresh_token,omitempty"`
 
-	// Whose tokens they were: their user may have connected anew before the provider is told. An older version has not stored it.
+	// Owner of the tokens, who may have connected again before the provider is told. An older version has not stored
+	// it.
 	UserID      string                  `json:"user_id,omitempty"`
 	ServerID    string                  `json:"server_id,omitempty"`
 	Kind        storage.OAuthClientKind `json:"client_kind,omitempty"`
 	Issuer      string                  `json:"issuer,omitempty"`
-	Independent bool                    `json:"independent,omitempty"` // the provider's tokens are
+	Independent bool                    `json:"independent,omitempty"` // ending one token of the provider ends no others
 }
 
 // request makes the request to the provider.
@@ -59,7 +61,7 @@ func (s *sealedRevocation) request() (oauthflow.RevokeRequest, error) {
 	}, err
 }
 
-// revoke asks in the background, whatever becomes of ctx.
+// revoke sends the request in the background, even if ctx ends.
 func (b *Broker) revoke(ctx context.Context, of tokensOf, auth oauthflow.ClientAuth, g grant) {
 	ctx = context.WithoutCancel(ctx)
 	if v, told := b.keepRevocation(ctx, of, auth, g); told != nil {
@@ -67,8 +69,8 @@ func (b *Broker) revoke(ctx context.Context, of tokensOf, auth oauthflow.ClientA
 	}
 }
 
-// keepRevocation stores what the provider is to be told before it is: it outlives this process. told is nil when there is nothing to
-// tell, or no way to.
+// keepRevocation stores the message for the provider before it is sent, so that it outlives this process. told is nil
+// when there is nothing to tell, or no way to tell it.
 func (b *Broker) keepRevocation(ctx context.Context, of tokensOf, auth oauthflow.ClientAuth, g grant) (v storage.Revocation, told *sealedRevocation) {
 	told, err := toldOf(of, of.client.Endpoints.RevocationEndpoint, auth, g)
 	if err == nil && told == nil {
@@ -88,14 +90,14 @@ func (b *Broker) keepRevocation(ctx context.Context, of tokensOf, auth oauthflow
 	return v, told
 }
 
-// tokensOf says whose tokens are meant, and which client got them.
+// tokensOf identifies the owner of tokens, and the client that got them.
 type tokensOf struct {
 	key    storage.ConnectionKey
 	server storage.Server
 	client storage.OAuthClient
 }
 
-// toldOf returns what the provider is to be told of a grant; nil when there is nothing to tell.
+// toldOf returns the message for the provider about a grant. It is nil when there is nothing to tell.
 func toldOf(of tokensOf, endpoint string, auth oauthflow.ClientAuth, g grant) (*sealedRevocation, error) {
 	if g.Access.Empty() && g.Refresh.Empty() {
 		return nil, nil //nolint:nilnil // there is nothing, which is no error
@@ -111,7 +113,7 @@ func toldOf(of tokensOf, endpoint string, auth oauthflow.ClientAuth, g grant) (*
 	}, nil
 }
 
-// sealRevocation makes the row of a revocation. Whoever makes it tries it first.
+// sealRevocation makes the row of a revocation. The process that makes it also tries it first.
 func (b *Broker) sealRevocation(organization string, told *sealedRevocation) (storage.Revocation, error) {
 	now := b.now().UTC()
 	v := storage.Revocation{ID: uuid.Must(uuid.NewV7()).String(), OrganizationID: organization, CreatedAt: now, NextAt: now.Add(revokeLease)}
@@ -124,8 +126,8 @@ func (b *Broker) sealRevocation(organization string, told *sealedRevocation) (st
 	return v, err
 }
 
-// tellSoon tells the provider in the background. When too much of the organization waits already, the stored revocation is found when
-// it is due.
+// tellSoon tells the provider in the background. If too many revocations of the organization wait already, the stored
+// one is found when it is due.
 func (b *Broker) tellSoon(v storage.Revocation, told *sealedRevocation) {
 	if !b.turns.reserve(v.OrganizationID, v.ID) {
 		return
@@ -138,7 +140,8 @@ func (b *Broker) tellSoon(v storage.Revocation, told *sealedRevocation) {
 	}
 }
 
-// tryRevocation tells the provider once, in its organization's turn. What it does not take is told again.
+// tryRevocation tells the provider once, when it is the organization's turn. A revocation that the provider does not
+// accept is tried again.
 func (b *Broker) tryRevocation(ctx context.Context, v storage.Revocation, told *sealedRevocation) {
 	leave, ok := b.turns.enter(b.ctx, v.OrganizationID)
 	if !ok {
@@ -154,7 +157,7 @@ func (b *Broker) tryRevocation(ctx context.Context, v storage.Revocation, told *
 	b.triedRevocation(context.WithoutCancel(ctx), v, told.Server, err)
 }
 
-// errConnectedAnew: tokens are not revoked that may take those of a new connection with them.
+// errConnectedAnew: the tokens are not revoked, because that may end the tokens of a new connection too.
 var errConnectedAnew = errors.New("their user has connected anew meanwhile, and to revoke them may end the new connection")
 
 func (b *Broker) tell(ctx context.Context, v storage.Revocation, told *sealedRevocation) error {
@@ -175,8 +178,8 @@ func (b *Broker) tell(ctx context.Context, v storage.Revocation, told *sealedRev
 	return b.oauth.Revoke(ctx, request)
 }
 
-// claim keeps everybody else from trying a revocation for a while. It reports false when somebody else is at it, or the store does not
-// answer: it is tried later then.
+// claim keeps all other processes from trying a revocation for a while. It returns false when another process tries it,
+// or when the store does not answer. The revocation is then tried later.
 func (b *Broker) claim(ctx context.Context, v *storage.Revocation) bool {
 	now := b.now().UTC()
 	if v.NextAt.Sub(now) >= revokeDeadline {
@@ -191,7 +194,7 @@ func (b *Broker) claim(ctx context.Context, v *storage.Revocation) bool {
 	return err == nil
 }
 
-// triedRevocation follows from one try.
+// triedRevocation handles the result of one try.
 func (b *Broker) triedRevocation(ctx context.Context, v storage.Revocation, server string, err error) {
 	log := b.log.With("organization", v.OrganizationID, "server", server)
 	over := b.now().Sub(v.CreatedAt) >= storage.RevocationLifetime
@@ -218,14 +221,14 @@ func (b *Broker) triedRevocation(ctx context.Context, v storage.Revocation, serv
 	}
 }
 
-// postpone counts an attempt that failed. The next one may be when as much time has passed again as since the first: 1 s later, 2 s,
+// postpone counts a failed attempt. The wait before the next one is as long as the time since the first one: 1 s, 2 s,
 // 4 s, and so on.
 func (b *Broker) postpone(ctx context.Context, v storage.Revocation) error {
 	now := b.now().UTC()
 	next := now.Add(min(max(now.Sub(v.CreatedAt), firstRevokeWait), lastRevokeWait))
 	err := b.store.PostponeRevocation(ctx, v, next, 1)
 	if errors.Is(err, storage.ErrNotFound) {
-		return nil // another node has it, or it is in memory alone
+		return nil // another node has it, or it is only in memory
 	}
 	if err == nil {
 		b.alarm.set(next)
@@ -233,8 +236,9 @@ func (b *Broker) postpone(ctx context.Context, v storage.Revocation) error {
 	return err
 }
 
-// KeepRevoking tells providers what they did not take yet, until the broker is closed. It begins with what a process before this one
-// has left. It is to be called once. It waits for no provider: one that does not answer keeps nobody else from being told.
+// KeepRevoking repeats revocations that providers did not accept yet, until the broker is closed. It starts with those
+// that an earlier process left. It must be called once. It waits for no provider: a provider that does not answer does
+// not delay the others.
 func (b *Broker) KeepRevoking() {
 	b.background(func() {
 		for {
@@ -248,8 +252,8 @@ func (b *Broker) KeepRevoking() {
 	})
 }
 
-// RevokeDue tells providers what they did not take before and is due now, and what this process keeps of connections that ended
-// elsewhere. It waits until they are told.
+// RevokeDue repeats revocations that providers did not accept before and that are due now. It also revokes the tokens
+// that this process keeps of connections that ended elsewhere. It waits until the providers are told.
 func (b *Broker) RevokeDue(ctx context.Context) error {
 	told, err := b.revokeDue(ctx)
 	if err != nil {
@@ -258,7 +262,7 @@ func (b *Broker) RevokeDue(ctx context.Context) error {
 	return told.Wait()
 }
 
-// revokeDue begins to tell them. Each organization has its share of what is told at one time.
+// revokeDue starts to tell the providers. Each organization has its share of the revocations sent at one time.
 func (b *Broker) revokeDue(ctx context.Context) (told *errgroup.Group, err error) {
 	b.endUnsaved(ctx)
 	b.storeRevocations(ctx)
@@ -293,7 +297,7 @@ func (b *Broker) revokeDue(ctx context.Context) (told *errgroup.Group, err error
 	return told, nil
 }
 
-// storeRevocations stores what the store did not take when it was to be revoked.
+// storeRevocations stores the revocations that the store could not take when they were made.
 func (b *Broker) storeRevocations(ctx context.Context) {
 	for _, v := range b.unstored.list() {
 		if err := b.store.AddRevocation(ctx, v); err == nil || errors.Is(err, storage.ErrConflict) {
@@ -302,7 +306,7 @@ func (b *Broker) storeRevocations(ctx context.Context) {
 	}
 }
 
-// revokeAgain tries one that was stored. One that cannot be read keeps no other one from being tried.
+// revokeAgain tries a stored revocation. One that cannot be read does not keep others from being tried.
 func (b *Broker) revokeAgain(ctx context.Context, v storage.Revocation) error {
 	told, err := b.openRevocation(v)
 	if err == nil {
@@ -327,7 +331,7 @@ func (b *Broker) openRevocation(v storage.Revocation) (*sealedRevocation, error)
 	return told, json.Unmarshal(plain, told)
 }
 
-// revokeUnsaved ends tokens that this process got for a connection that ended before they could be stored.
+// revokeUnsaved revokes tokens that this process got for a connection that ended before they could be stored.
 func (b *Broker) revokeUnsaved(ctx context.Context, key storage.ConnectionKey) {
 	late, ok := b.unsaved.forget(key)
 	if !ok {
@@ -341,8 +345,8 @@ func (b *Broker) revokeUnsaved(ctx context.Context, key storage.ConnectionKey) {
 	b.revoke(ctx, tokensOf{key, late.server, late.client}, auth, grant{Access: late.tokens.Access, Refresh: late.tokens.Refresh})
 }
 
-// dropUnsaved forgets such tokens of a connection that another one took the place of. They are revoked where that cannot end the new
-// one.
+// dropUnsaved forgets unsaved tokens of a connection that another one has replaced. It revokes them if that cannot end
+// the new connection.
 func (b *Broker) dropUnsaved(ctx context.Context, by storage.Connection) {
 	late, ok := b.unsaved.get(by.ConnectionKey)
 	switch {
@@ -354,7 +358,7 @@ func (b *Broker) dropUnsaved(ctx context.Context, by storage.Connection) {
 	}
 }
 
-// endUnsaved ends such tokens of connections that another node ended or replaced.
+// endUnsaved ends unsaved tokens of connections that another node ended or replaced.
 func (b *Broker) endUnsaved(ctx context.Context) {
 	for _, key := range b.unsaved.keys() {
 		late, ok := b.unsaved.get(key)

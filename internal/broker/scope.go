@@ -12,14 +12,14 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// unnamed stands in a connection's WantedScope for a permission that the upstream missed without naming a scope. It holds none:
-// the next connect asks for what was granted, and the provider's page lets the user grant more where it can.
+// unnamed stands in a connection's WantedScope for a missing permission whose scope the upstream did not name. It
+// contains no scope: the next connect asks for the granted scopes, and the provider's page may let the user grant more.
 const unnamed = " "
 
-// Want notes that the upstream asked for scopes which the user's connection does not give (RFC 6750 section 3.1,
-// insufficient_scope), so that the next connect asks for them too. Only the user can grant them. Scopes are blank-separated.
-// Where there is none, or none that can be asked for, it is noted that something is missing. A connection is noted once a minute,
-// and wants twenty scopes at most. Errors are the store's.
+// Want notes that the upstream asked for scopes that the user's connection does not give (RFC 6750 section 3.1,
+// insufficient_scope). The next connect then asks for them too. Only the user can grant them. Scopes are
+// blank-separated. If there is no scope, or none that can be asked for, Want only notes that something is missing. It
+// notes at most once a minute for a connection, which wants twenty scopes at most. Errors are the store's.
 func (b *Broker) Want(ctx context.Context, key storage.ConnectionKey, scope string) error {
 	c, err := b.store.Connection(ctx, key)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -45,7 +45,8 @@ func (b *Broker) Want(ctx context.Context, key storage.ConnectionKey, scope stri
 	return nil
 }
 
-// GivesEnough reports whether the upstream has missed no permission since the user of key connected. Errors are the store's.
+// GivesEnough reports whether the upstream has missed no permission since the user of key connected. Errors are the
+// store's.
 func (b *Broker) GivesEnough(ctx context.Context, key storage.ConnectionKey) (bool, error) {
 	c, err := b.store.Connection(ctx, key)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -57,8 +58,8 @@ func (b *Broker) GivesEnough(ctx context.Context, key storage.ConnectionKey) (bo
 	return c.WantedScope == "", nil
 }
 
-// widened adds scopes to those that a connection wants. It leaves out granted ones: asking for them again would change nothing,
-// and send the user to the provider in a circle.
+// widened adds scopes to those that a connection wants. It leaves out granted scopes. To ask for them again would
+// change nothing, and would send the user to the provider again and again.
 func widened(c storage.Connection, scope string) string {
 	granted, asked := strings.Fields(c.Scope), strings.Fields(scope)
 	missing := slices.DeleteFunc(slices.Clone(asked), func(s string) bool { return slices.Contains(granted, s) })
@@ -72,12 +73,13 @@ func widened(c storage.Connection, scope string) string {
 	return strings.Join(wanted[:min(len(wanted), maxWanted)], " ")
 }
 
-// allRegistered ends the scope with which Entra ID is asked for all that the app is registered for.
+// allRegistered is the end of a scope with which Entra ID grants everything that the app is registered for.
 const allRegistered = "/.default"
 
-// scopesFor returns the scopes for a connect. Where the upstream wanted more, the granted scopes join the wanted ones: without
-// them a provider may give the new scope alone. Nothing joins a scope for all that the app is registered for: Entra ID refuses it
-// beside others (AADSTS70011), and the user could not connect any more.
+// scopesFor returns the scopes for a connect. If the upstream wanted more, it returns the granted scopes together with
+// the wanted ones: without them a provider may grant the new scope alone. It adds nothing to a scope for everything
+// that the app is registered for. Entra ID refuses that scope beside others (AADSTS70011), and the user could not
+// connect any more.
 func scopesFor(client storage.OAuthClient, former storage.Connection) []string {
 	all := slices.ContainsFunc(client.Scopes, func(scope string) bool { return strings.HasSuffix(scope, allRegistered) })
 	if former.WantedScope == "" || all {

@@ -7,7 +7,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// sealedGrant holds a grant in the form that is sealed into a connection. Its secrets are plain: it lives while it is sealed or opened.
+// sealedGrant holds a grant in the form that is sealed into a connection. Its secrets are plain, so it exists only
+// while the grant is sealed or opened.
 type sealedGrant struct {
 	ID       string `json:"id"`
 	Access   string `json:"access_token,omitempty"`

@@ -8,11 +8,11 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// sightingLifetime is how long a discovery holds: a client that connects over and over must not make us ask the third
-// party each time.
+// sightingLifetime is the time for which a discovery is valid. A client that connects again and again must not make us
+// ask the third party each time.
 const sightingLifetime = time.Minute
 
-// sight is what a discovery was about: when any of it changes, it is asked anew.
+// sight holds the inputs of a discovery. When any of them changes, the discovery is repeated.
 type sight struct {
 	url, scopes, method, clientID string
 	known                         storage.OAuthEndpoints
@@ -22,7 +22,7 @@ func sightOf(s storage.Server, c storage.OAuthClient) sight {
 	return sight{url: s.Entry.URL, scopes: strings.Join(s.Entry.Scopes, " "), method: s.Entry.Options.AuthMethod, clientID: c.ClientID, known: s.Entry.OAuth}
 }
 
-// sightings remembers which servers' discovery has just agreed with the stored client. The zero value is ready.
+// sightings remembers the servers whose discovery has just agreed with the stored client. The zero value is ready.
 type sightings struct {
 	mu   sync.Mutex
 	seen map[string]sighting // by server id

@@ -5,18 +5,18 @@ import (
 	"sync"
 )
 
-// turns shares out what is told to providers at one time: an organization whose provider hangs waits for itself, and keeps no more in
-// memory than its share. newTurns makes it.
+// turns limits the revocations sent to providers at one time. An organization whose provider hangs delays only itself,
+// and keeps no more in memory than its share. newTurns makes one.
 type turns struct {
 	all chan struct{}
 
 	mu    sync.Mutex
-	ofOne map[string]*share // by organization
+	ofOne map[string]*share // keys are organizations
 }
 
-// share is one organization's.
+// share is the part of one organization.
 type share struct {
-	reserved map[string]struct{} // ids of revocations that are told or wait
+	reserved map[string]struct{} // ids of revocations that are being sent or wait
 	inside   chan struct{}
 }
 
@@ -24,8 +24,8 @@ func newTurns() *turns {
 	return &turns{all: make(chan struct{}, revokers), ofOne: make(map[string]*share)}
 }
 
-// reserve notes that a revocation is to be told. It reports false when it is already, or when there are too many of the organization.
-// Who gets true calls release.
+// reserve notes that a revocation is to be sent. It returns false when it is reserved already, or when the organization
+// has too many. A caller that gets true must call release.
 func (t *turns) reserve(organization, id string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -50,7 +50,8 @@ func (t *turns) release(organization, id string) {
 	}
 }
 
-// enter waits for the turn of one that is reserved. ok is false when ctx ends first. Who gets a turn calls leave.
+// enter waits for the turn of a reserved revocation. ok is false when ctx ends first. A caller that gets a turn must
+// call leave.
 func (t *turns) enter(ctx context.Context, organization string) (leave func(), ok bool) {
 	t.mu.Lock()
 	own := t.ofOne[organization].inside

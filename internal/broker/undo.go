@@ -10,15 +10,15 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// undo is what is sealed into an undo token.
+// undo holds the contents of a sealed undo token.
 type undo struct {
 	storage.ConnectionKey
 	Grant   string
 	Expires time.Time
 }
 
-// undoToken makes the token that lets the page after a callback offer to undo what just happened: a victim whom
-// somebody's link has connected to that somebody's account must be able to say no.
+// undoToken makes the token with which the page after a callback offers to undo the new connection. An attacker's link
+// may have connected a victim to the attacker's account, and the victim must be able to refuse.
 func (b *Broker) undoToken(key storage.ConnectionKey, grantID string) (string, error) {
 	plain, err := json.Marshal(undo{ConnectionKey: key, Grant: grantID, Expires: b.now().Add(undoLifetime)})
 	if err != nil {
@@ -27,9 +27,9 @@ func (b *Broker) undoToken(key storage.ConnectionKey, grantID string) (string, e
 	return b.undoTokens.Seal(plain, nil), nil
 }
 
-// Undo disconnects the connection that token speaks of, if it still holds the credential of that callback, refreshed or
-// not. Otherwise, and when the token is older than ten minutes, the error is ErrUndo. Other errors are the store's, also when
-// a key cannot be looked up.
+// Undo disconnects the connection of the token, if it still holds the credential of that callback, refreshed or not.
+// Otherwise, and for a token older than ten minutes, it returns ErrUndo. Other errors come from the store, including
+// the case that a key cannot be looked up.
 func (b *Broker) Undo(ctx context.Context, token string) (storage.ConnectionKey, error) {
 	plain, err := b.undoTokens.Open(token, nil)
 	if errors.Is(err, storage.ErrUnavailable) {
@@ -54,7 +54,7 @@ func (b *Broker) Undo(ctx context.Context, token string) (storage.ConnectionKey,
 	}
 	e := b.newEnding()
 	_, err = b.store.DeleteConnection(storage.WithEnding(ctx, func(ctx context.Context, ended storage.Ended) ([]storage.Revocation, error) {
-		if err := b.holds(ended.Former, u.Grant); err != nil { // whoever has connected anew meanwhile stays connected
+		if err := b.holds(ended.Former, u.Grant); err != nil { // a user who has connected again since then stays connected
 			return nil, err
 		}
 		return e.revocations(ctx, ended)
@@ -71,7 +71,7 @@ func (b *Broker) Undo(ctx context.Context, token string) (storage.ConnectionKey,
 	return u.ConnectionKey, nil
 }
 
-// holds is ErrUndo unless the connection has the credentials of that grant.
+// holds returns ErrUndo unless the connection holds the credentials of that grant.
 func (b *Broker) holds(c storage.Connection, grantID string) error {
 	g, err := b.openGrant(c)
 	if errors.Is(err, storage.ErrUnavailable) {

@@ -7,20 +7,21 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Bounds of what an upstream has us note of missing permissions: one that misses another scope at each call would have each call
-// write, under the connection's lock, and grow what every connect asks for.
+// Limits of the missing permissions that an upstream can make us note. Without them, an upstream that misses another
+// scope at each call would make each call write under the connection's lock, and would enlarge the request of every
+// connect.
 const (
 	wantEvery = time.Minute
 	maxWanted = 20
 )
 
-// wants remembers for which connections a missing permission has just been noted. The zero value is ready.
+// wants remembers the connections for which a missing permission was just noted. The zero value is ready.
 type wants struct {
 	mu    sync.Mutex
 	noted map[storage.ConnectionKey]time.Time
 }
 
-// due reports whether a permission may be noted now, and counts it as noted.
+// due reports whether a permission may be noted now. If so, it counts the permission as noted.
 func (w *wants) due(key storage.ConnectionKey, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

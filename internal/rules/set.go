@@ -24,7 +24,7 @@ type policy struct {
 	revision int
 	agents   map[string]bool // nil: all
 	rules    []rule          // the active rules, in the order of the policy
-	masks    []mask          // masks of the subjects of each rule: a thousand rules for others are skipped without a look at any of them
+	masks    []mask          // of the subjects of each rule: a thousand rules for others are skipped without a look at any
 	calls    [callKinds]index
 }
 
