@@ -97,7 +97,7 @@ func TestAsksForApproval(t *testing.T) {
 	}
 }
 
-// TestParseCall: a call names one thing, and nothing that a rule means by its own words.
+// TestParseCall checks that a call names one thing, and that words with a meaning in rules have none in calls.
 func TestParseCall(t *testing.T) {
 	type call struct {
 		kind Kind
@@ -119,7 +119,7 @@ func TestParseCall(t *testing.T) {
 	}
 }
 
-// M07 a tool that is named like an action's end cannot be granted, whatever the policy.
+// TestM07NamesThatNoGrantReaches checks that no policy can grant a tool that is named like the end of an action.
 func TestM07NamesThatNoGrantReaches(t *testing.T) {
 	s := compile(t, active(grant("all", "*"), grant("tools", "tools/call:*"), grant("x", "tools/call:x", "tools/call:x:approve")))
 	v := s.View(t.Context(), sales)

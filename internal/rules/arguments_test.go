@@ -42,7 +42,8 @@ func TestNumber(t *testing.T) {
 	}
 }
 
-// A number that no double holds spoils what looks at the member that it is in, and nothing else.
+// TestNumbersThatCannotBeJudged checks that a number that no double holds spoils only expressions that look at its
+// member.
 func TestNumbersThatCannotBeJudged(t *testing.T) {
 	const args = `{"n":1,"bad":1e400,"deep":{"a":[1,{"b":9007199254740993.0}]},"list":[1,2]}`
 	tests := []struct {
@@ -60,7 +61,7 @@ func TestNumbersThatCannotBeJudged(t *testing.T) {
 			t.Errorf("%s: grant matches %v, deny matches %v: %+v", test.expr, granted, denied, v)
 		}
 	}
-	// Of a claim it spoils all that looks at claims.
+	// In a claim, such a number spoils every expression that looks at claims.
 	p := NewPrincipal("u-1", []string{"dev"}, nil, "", map[string]any{"a": 1.5, "n": json.Number("1e400")})
 	for expr, want := range map[string]Effect{"P.id == 'u-1'": Allow, "'dev' in P.roles": Allow, "P.attr.a == 1.5": Deny, "P.size() == 5 || true": Deny, "request.principal.attr == {} || true": Deny} {
 		d := compile(t, active(when(grant("g", "*"), expr))).Decide(t.Context(), Call{Principal: p, Kind: ToolsCall, Name: "x"})
@@ -75,8 +76,9 @@ func TestNumbersThatCannotBeJudged(t *testing.T) {
 	}
 }
 
-// M04: what a reader that folds case could take for a name that an expression reads makes it unevaluable: a server with
-// such a reader would be told "evil" where the condition saw "safe".
+// TestM04CaseVariantsOfArguments checks that an expression cannot be evaluated if a reader that folds case could take
+// another name for one that the expression reads. A server with such a reader would get "evil" where the condition saw
+// "safe".
 func TestM04CaseVariantsOfArguments(t *testing.T) {
 	many := ""
 	for _, c := range "abcdefghijklmnop" {
@@ -92,9 +94,9 @@ func TestM04CaseVariantsOfArguments(t *testing.T) {
 		{"R.attr.token == 'a'", `{"token":"a","to\u212aen":"b"}`, broken}, {"R.attr.task == 'a'", `{"task":"a","ta\u017fk":"b"}`, broken}, {"R.attr['\u00e5'] == 'a'", `{"å":"a","\u212b":"b"}`, broken},
 		{"has(R.attr.path) && R.attr.path == 'x'", `{"Path":"x"}`, broken}, {"has(R.attr.path)", `{"Path":"x"}`, broken}, {"!has(R.attr.path)", `{"Path":"x"}`, broken}, {"!has(R.attr.path)", `{"paths":"x"}`, yes},
 		{"R.attr['repo'] == 'safe'", `{"repo":"safe","REPO":"evil"}`, broken}, {"request.resource.attr.repo == 'safe'", `{"repo":"safe","REPO":"evil"}`, broken},
-		// Whoever names both decides on both.
+		// An expression that names both spellings decides on both.
 		{"R.attr.repo == 'safe' && !has(R.attr.Repo)", `{"repo":"safe"}`, yes}, {"R.attr.repo == 'safe' && !has(R.attr.Repo)", `{"repo":"safe","Repo":"evil"}`, no}, {"R.attr.repo == 'safe' && !has(R.attr.Repo)", `{"repo":"safe","REPO":"evil"}`, broken},
-		// Below.
+		// Names below an argument.
 		{"R.attr.o.repo == 'safe'", `{"o":{"repo":"safe","REPO":"evil"}}`, broken}, {"!has(R.attr.o.repo)", `{"o":{"Repo":"evil"}}`, broken}, {"!has(R.attr.o.repo)", `{"o":{"repos":"evil"}}`, yes},
 		{"R.attr.l.all(x, !has(x.repo))", `{"l":[{"REPO":1}]}`, broken}, {"R.attr.l.all(x, !has(x.repo))", `{"l":[{"repository":1}]}`, yes}, {"R.attr.l[0]['repo'] == 'safe'", `{"l":[{"repo":"safe","REPO":1}]}`, broken},
 		{"!('repo' in R.attr.o)", `{"o":{"Repo":1}}`, broken}, {"R.attr.o != {'repo': 1}", `{"o":{"Repo":1}}`, broken}, {"R.attr.o[P.id].repo == 'safe'", `{"o":{"u-1":{"Repo":1,"repo":"safe"}}}`, broken},
@@ -104,13 +106,13 @@ func TestM04CaseVariantsOfArguments(t *testing.T) {
 		{"R.attr.o.repo == 'safe' && R.attr.o.p.Repo == 'x'", `{"o":{"repo":"safe","p":{"Repo":"x"}}}`, yes},
 		{"R.attr.o.a == 1 && !has(R.attr.o.repo)", `{"o":{"a":1,"Repo":2}}`, broken}, {"R.attr.l[0]['repo'] == 'safe' || true", `{"l":[{"Repo":"evil"}]}`, broken},
 		{"!R.attr.o.exists(k, k == 'path')", `{"o":{"Path":1}}`, broken},
-		// Below, by a name that is computed: one of those that are written.
+		// Computed names below an argument: any of the written texts may be the name.
 		{"!((P.id == 'u-1' ? 'path' : 'x') in R.attr.o)", `{"o":{"Path":1}}`, broken}, {"!((P.id == 'u-1' ? 'path' : 'x') in R.attr.o)", `{"o":{"paths":1}}`, yes}, {"R.attr.o[P.id == 'u-1' ? 'path' : 'x'] == 1 || true", `{"o":{"Path":1}}`, broken},
 		{"R.attr.o != {(P.id == 'u-1' ? 'path' : 'x'): 1}", `{"o":{"Path":1}}`, broken}, {"!((P.id == 'u-1' ? 'path' : 'x') in R.attr.l[0])", `{"l":[{"Path":1}]}`, broken}, {"!((P.id == 'u-1' ? 'path' : 'x') in R.attr.o[P.id])", `{"o":{"u-1":{"Path":1}}}`, broken},
-		// What is looked for in lists and in what is no argument is no name.
+		// Values that are searched in lists, and values that are no arguments, are not names.
 		{"R.attr.a in ['S', 'T'] && R.attr.o.x == 1", `{"a":"S","o":{"x":1,"s":2}}`, yes}, {"'S' in ['S', R.attr.a] && R.attr.o.x == 1", `{"a":"S","o":{"x":1,"s":2}}`, yes},
 		{"R.attr.g in P.groups && R.attr.o.x == 'Y'", `{"g":"sales","o":{"x":"Y","y":2}}`, yes}, {"'sales' in P.groups && R.attr.o.x == 1", `{"o":{"x":1,"Sales":2}}`, yes}, {"R.attr.l[0].x == 'Y'", `{"l":[{"x":"Y","y":2}]}`, yes},
-		// The whole.
+		// All arguments together.
 		{"!((P.id == 'u-1' ? 'path' : 'x') in R.attr)", `{"Path":1}`, broken},
 		{"size(R.attr) == 2", `{"repo":"safe","REPO":"evil"}`, broken}, {"size(R.attr) == 1", `{"o":{"a":1,"A":1}}`, broken}, {"size(R.attr) == 1", `{"Repo":1}`, yes},
 		{"size(R.attr) == 1 && P.id != 'path'", `{"Path":1}`, broken}, {"!R.attr.exists(k, k == 'path')", `{"Path":1}`, broken}, {"!('path' in R.attr)", `{"Path":1}`, broken}, {"size(R.attr) == 1 && !has(R.attr.path)", `{"Path":1}`, broken}, {"R == R && !has(R.attr.path)", `{"Path":1}`, broken},
@@ -119,7 +121,7 @@ func TestM04CaseVariantsOfArguments(t *testing.T) {
 			t.Errorf("%s of %s: grant matches %v, deny matches %v: %+v", test.expr, test.args, granted, denied, v)
 		}
 	}
-	// What one expression was spoiled by does not touch another, in whatever order.
+	// A member that spoils one expression does not affect another, in any order.
 	one, other, whole := deny("1", "*"), deny("2", "*"), deny("3", "*")
 	for range 3 { // evaluations are reused
 		d := compile(t, active(when(one, "R.attr.a == 2"), when(other, "R.attr.b.c == 2"), grant("g", "*"))).Decide(t.Context(), tool("x", `{"a":1,"b":{"c":1},"d":{"A":1,"z":1,"Z":1}}`))
@@ -133,7 +135,7 @@ func TestM04CaseVariantsOfArguments(t *testing.T) {
 	}
 }
 
-// FuzzM04Folding holds what stands for a name against bytes.EqualFold, which encoding/json folds as.
+// FuzzM04Folding compares folded names with bytes.EqualFold, which folds as encoding/json does.
 func FuzzM04Folding(f *testing.F) {
 	f.Add("repo", "REPO")
 	f.Add("k\u017f", "\u212aS")
@@ -164,7 +166,7 @@ func TestArgumentsThatAreNoObject(t *testing.T) {
 			t.Errorf("%s: a condition that does not look at them does not hold", args)
 		}
 	}
-	// Neither are those, whatever reads one member alone would find.
+	// These are no objects either, even if a reader of one member alone would find that member.
 	for _, args := range []string{`{"a":1,"a":1}`, `{"a":1,}`, `{"a":1}}`, `{"a":1,"b":01}`, `{"a":1,"b":{"c":1,"c":2}}`} {
 		for _, expr := range []string{"R.attr.a == 1 || true", "!has(R.attr.zz)", "size(R.attr) >= 0 || true"} {
 			if granted, denied, _ := outcomeOf(t, expr, args); granted || !denied {
@@ -172,7 +174,7 @@ func TestArgumentsThatAreNoObject(t *testing.T) {
 			}
 		}
 	}
-	// What the strict reader is wrongly said to have accepted is not an object either, where that is seen.
+	// A text that the strict reader has not really accepted is no object either, where that is noticed.
 	for expr, args := range map[string]string{"size(R.attr) >= 0 || true": `{"a":1,"a":2}`, "has(R.attr.a)": `{"a":{"b":1,"b":2}}`} {
 		call := tool("x", args)
 		call.Checked = true
@@ -187,7 +189,7 @@ func TestArgumentsThatAreNoObject(t *testing.T) {
 	}
 }
 
-// Two conditions share one reading of the arguments, whichever needs less.
+// TestArgumentsAreReadOnceForAll checks that two conditions share one reading of the arguments, in either order.
 func TestArgumentsAreReadOnceForAll(t *testing.T) {
 	rules := []storage.Rule{
 		when(deny("1", "*"), "R.attr.a == 2"), when(deny("2", "*"), "R.attr.b != R.attr.a + 1"), when(deny("3", "*"), "size(R.attr) != 3"),
@@ -203,7 +205,7 @@ func TestArgumentsAreReadOnceForAll(t *testing.T) {
 	}
 }
 
-// TestArgumentsAreForgotten: nothing of a call is left for the next one, nor kept in what is reused.
+// TestArgumentsAreForgotten checks that nothing of a call remains for the next one, or in the reused memory.
 func TestArgumentsAreForgotten(t *testing.T) {
 	var a arguments
 	a.reset([]byte(`{"x":1e400,"y":{"b":1}}`), false)
@@ -276,7 +278,7 @@ func FuzzNumber(f *testing.F) {
 		if !ok {
 			return
 		}
-		// What was taken is what was written, to arbitrary precision.
+		// The value that was read equals the text, in arbitrary precision.
 		back := ""
 		switch v := v.(type) {
 		case types.Int:
@@ -293,7 +295,7 @@ func FuzzNumber(f *testing.F) {
 	})
 }
 
-// rational is a number exactly; nil when its exponent would make it too large to hold.
+// rational returns the exact value of a number. It is nil when the exponent would make the number too large to hold.
 func rational(s string) *big.Rat {
 	if at := strings.IndexAny(s, "eE"); at >= 0 {
 		if e, err := strconv.Atoi(s[at+1:]); err != nil || e > 2000 || e < -2000 {

@@ -11,7 +11,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// manyRules is a policy of n rules for other tools and groups, with denies and conditions among them, and one that
+// manyRules makes a policy of n rules for other tools and groups, with denies and conditions among them. One more rule
 // matches: a grant with one condition.
 func manyRules(n int) []storage.Rule {
 	out := make([]storage.Rule, 0, n)
@@ -31,7 +31,7 @@ func manyRules(n int) []storage.Rule {
 	return append(out, when(grant("the one", "tools/call:create_issue"), "R.attr.priority >= 2 && R.attr.title != ''"))
 }
 
-// everywhere is n rules that all are about every tool, for groups of which the caller has none: the index does not help.
+// everywhere makes n rules for all tools, for groups that the caller is not in. The index does not help there.
 func everywhere(n int) []storage.Rule {
 	out := make([]storage.Rule, 0, n)
 	for i := range n - 1 {
@@ -70,7 +70,7 @@ func BenchmarkDecide(b *testing.B) {
 		s = compile(b, active(asking...))
 		b.Run(fmt.Sprintf("rules=%d/all have to be evaluated", n), func(b *testing.B) { benchDecide(b, s, c, Allow) })
 	}
-	// A hundred other policies of the same server: only the one that governs costs.
+	// A hundred other policies of the same server: only the governing one costs time.
 	policies := []storage.Policy{active(manyRules(100)...)}
 	for i := range 100 {
 		policies = append(policies, scoped(fmt.Sprint(i), []string{fmt.Sprint("agent ", i)}, grant("g", "*")))
@@ -91,9 +91,9 @@ func benchDecide(b *testing.B, s *Set, c Call, want Effect) {
 	}
 }
 
-// BenchmarkDecideSlowest says what the slowest of a hundred decisions takes at 1,000 rules: no more than 20 µs. The other
-// policies are of other agents. Where a thousand conditions have to be evaluated, which no index can spare, that does not
-// hold: see BenchmarkDecide.
+// BenchmarkDecideSlowest measures the slowest of a hundred decisions at 1,000 rules: no more than 20 µs. The other
+// policies are for other agents. The limit does not hold where a thousand conditions must be evaluated, which no index
+// can avoid: see BenchmarkDecide.
 func BenchmarkDecideSlowest(b *testing.B) {
 	c := Call{Principal: manyGroups, Kind: ToolsCall, Name: "create_issue", Arguments: benchArguments}
 	for _, bench := range []struct {
@@ -125,7 +125,7 @@ func BenchmarkDecideSlowest(b *testing.B) {
 	}
 }
 
-// A list of fifty tools.
+// BenchmarkView measures a list of fifty tools.
 func BenchmarkView(b *testing.B) {
 	names := make([]string, 50)
 	for i := range names {
@@ -166,7 +166,8 @@ func BenchmarkNewPrincipal(b *testing.B) {
 	}
 }
 
-// Without conditions a decision allocates nothing, with one a dozen small things at most.
+// TestAllocations checks that a decision without conditions allocates nothing, and one with a condition a dozen small
+// objects at most.
 func TestAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("counts differ under the race detector")
@@ -184,8 +185,8 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// TestEvaluationsAreReused: what an evaluation needs is made for the first one, and what a list's condition says of all items
-// is not evaluated again for each.
+// TestEvaluationsAreReused checks that the memory of the first evaluation is reused, and that a condition with the same
+// result for all items of a list is evaluated once.
 func TestEvaluationsAreReused(t *testing.T) {
 	if raceEnabled {
 		t.Skip("counts differ under the race detector")
@@ -195,7 +196,7 @@ func TestEvaluationsAreReused(t *testing.T) {
 	call := tool("x", `{"n":1}`)
 	view, viewForAll := s.View(t.Context(), sales), forAll.View(t.Context(), sales)
 	for name, test := range map[string]struct {
-		most float64 // half way to as many as there are without
+		most float64 // halfway to the number without reuse
 		do   func()
 	}{
 		"a call":                           {6, func() { s.Decide(t.Context(), call) }},

@@ -2,7 +2,7 @@ package rules
 
 import "testing"
 
-// TestM20BoundedExpressions: what goes without the cost limit is only what cannot reach it.
+// TestM20BoundedExpressions checks that only expressions that cannot reach the cost limit go without it.
 func TestM20BoundedExpressions(t *testing.T) {
 	for text, want := range map[string]bool{
 		`R.attr.priority < 5`: true,

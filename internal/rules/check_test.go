@@ -99,7 +99,7 @@ func TestCheck(t *testing.T) {
 			}
 			got := describe(problems)
 			if strings.HasPrefix(test.name, "M20") {
-				// Positions of limits are the interpreter's affair, that there is a problem is ours.
+				// The interpreter determines the positions of limits. We only determine that there is a problem.
 				got, _, _ = strings.Cut(got, " ")
 				test.want, _, _ = strings.Cut(test.want, " ")
 			}
@@ -176,7 +176,7 @@ func TestCheckWholePolicy(t *testing.T) {
 	}
 }
 
-// TestShown: a long text is not given back with what is wrong with it.
+// TestShown checks that a long text is not repeated in a problem.
 func TestShown(t *testing.T) {
 	for length, want := range map[int]bool{1: true, maxInput: true, maxInput + 1: false} {
 		text := strings.Repeat("x", length)

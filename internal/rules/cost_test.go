@@ -10,7 +10,7 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// TestM20Costs: what a loop does with all of a large argument each time is counted, and ends soon.
+// TestM20Costs checks that a loop that looks at all of a large argument each time is counted, and ends soon.
 func TestM20Costs(t *testing.T) {
 	list := "[" + strings.TrimSuffix(strings.Repeat("7,", 30_000), ",") + ",8]"
 	arguments := `{"l":` + list + `,"m":{"k":` + list + `},"s":"` + strings.Repeat("x", 1<<20) + `","few":[1,2,3]}`
@@ -46,7 +46,8 @@ func TestM20Costs(t *testing.T) {
 	}
 }
 
-// TestM20CostOfCalls: what a call is charged that the interpreter takes for one step, and which are left to the interpreter.
+// TestM20CostOfCalls checks the charges for calls that the interpreter counts as one step, and which calls are left to
+// the interpreter.
 func TestM20CostOfCalls(t *testing.T) {
 	one, text, few := types.Int(1), textOf(100), listOf(3, types.Int(1))
 	object := types.NewStringInterfaceMap(adapter, map[string]any{"a": one})
@@ -58,7 +59,7 @@ func TestM20CostOfCalls(t *testing.T) {
 	for _, test := range []struct {
 		name, function string
 		args           []ref.Val
-		want           uint64 // 0: it is left to the interpreter
+		want           uint64 // 0: left to the interpreter
 	}{
 		{"a pattern that is written", overloads.Matches, []ref.Val{text, types.String("written")}, 201}, {"another one", overloads.Matches, []ref.Val{text, types.String("written too")}, 301},
 		{"a pattern that is not", overloads.Matches, []ref.Val{text, types.String("aa")}, 53}, {"a match of no text", overloads.Matches, []ref.Val{text}, 11},
@@ -84,7 +85,7 @@ func TestM20CostOfCalls(t *testing.T) {
 			t.Errorf("%s: %d, want %d", test.name, got, test.want)
 		}
 	}
-	// Lists that are shared hold more than anybody could look at.
+	// Shared lists hold more than anybody could look at.
 	huge := listOf(10, listOf(10, listOf(100_000, one)))
 	for _, charge := range []*uint64{counted.CallCost(operators.Equals, "", []ref.Val{huge, huge}, nil), counted.CallCost("reverse", "", []ref.Val{huge}, nil)} {
 		if charge == nil || *charge <= costLimit || *charge > 2*costLimit {

@@ -157,7 +157,7 @@ func TestM23OverlapIsRefused(t *testing.T) {
 	}
 }
 
-// byText compares reasons by what people read.
+// byText compares reasons by the text that people read.
 var byText = cmp.Comparer(func(a, b Reason) bool { return a.String() == b.String() })
 
 func TestDecisionTells(t *testing.T) {
@@ -184,8 +184,8 @@ func TestDecisionTells(t *testing.T) {
 	}
 }
 
-// TestValuesOfTheDecidingRule: they are of the rule that decided, each once however many of its patterns match; of what nothing
-// grants there are only so many.
+// TestValuesOfTheDecidingRule checks that the values belong to the deciding rule, each once, even if several of its
+// patterns match. It also checks their maximum number for a call that no rule grants.
 func TestValuesOfTheDecidingRule(t *testing.T) {
 	d := compile(t, active(when(grant("g", "tools/call:x", "tools/call:*", "*"), "true"), when(deny("d", "*"), "false"))).Decide(t.Context(), tool("x", ""))
 	if diff := cmp.Diff([]ConditionValue{{"g", "true", "true", ""}}, d.Values); diff != "" {
@@ -200,8 +200,8 @@ func TestValuesOfTheDecidingRule(t *testing.T) {
 	}
 }
 
-// TestWhyNothingGrants: a denial that no rule makes tells what kept grants from matching, and nothing of rules that deny; the
-// reason tells of conditions where there are any.
+// TestWhyNothingGrants checks a denial that no rule makes. It names the conditions that kept grants from matching, and
+// nothing of rules that deny. The reason mentions conditions if there are any.
 func TestWhyNothingGrants(t *testing.T) {
 	denying := when(deny("d", "*"), "R.attr.n == 2")
 	for name, test := range map[string]struct {
@@ -222,7 +222,7 @@ func TestWhyNothingGrants(t *testing.T) {
 			t.Errorf("%s: %+v %s", name, d, diff)
 		}
 	}
-	// A draft tells of its own conditions.
+	// A draft reports its own conditions.
 	draft := active(when(grant("g", "*"), "R.attr.n == 3"))
 	draft.ID, draft.Status, draft.Shadow = "draft", storage.PolicyDraft, true
 	d := compile(t, active(grant("all", "*")), draft).Decide(t.Context(), tool("x", `{"n":1}`))
@@ -231,7 +231,7 @@ func TestWhyNothingGrants(t *testing.T) {
 	}
 }
 
-// TestExplain: what did not match is told too, and nothing twice.
+// TestExplain checks that expressions that did not match are reported too, and none twice.
 func TestExplain(t *testing.T) {
 	s := compile(t, active(
 		when(deny("d", "tools/call:x", "tools/call:x*", "*"), "R.attr.n == 2"), when(deny("broken", "tools/call:y"), "R.attr.m == 1"),
@@ -249,7 +249,8 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// What a decision says goes to where arguments may not.
+// TestDecisionTellsNoValues checks that a decision holds no values of arguments: it goes to places where arguments may
+// not.
 func TestDecisionTellsNoValues(t *testing.T) {
 	const secret = "hunter2"
 	for _, expr := range []string{
@@ -286,9 +287,9 @@ func TestShadow(t *testing.T) {
 		{"", "x", []ShadowDecision{{"stricter", "stricter", 3, Deny, "no", false, Reason{text: `Rule "no" denies it.`}}}},
 		{"", "y", nil},
 		{"a9", "x", []ShadowDecision{{"stricter", "stricter", 3, Deny, "no", false, Reason{text: `Rule "no" denies it.`}}}},
-		// The active policy for a1 would stay in force beside the draft for all.
+		// The active policy for a1 would stay in force beside the draft for all agents.
 		{"a1", "x", []ShadowDecision{{"for a1", "for a1", 3, Ask, "asks", false, Reason{text: `Rule "asks" grants it once a human has approved.`}}}},
-		// a2 is under the policy for all; either draft would govern it.
+		// a2 is under the policy for all agents; either draft would govern it.
 		{"a2", "x", []ShadowDecision{
 			{"stricter", "stricter", 3, Deny, "no", false, Reason{text: `Rule "no" denies it.`}}, {"for a1", "for a1", 3, Ask, "asks", false, Reason{text: `Rule "asks" grants it once a human has approved.`}},
 		}},
@@ -304,7 +305,7 @@ func TestShadow(t *testing.T) {
 	}
 }
 
-// TestNoAgent: a policy for agents is not for who calls without one, whatever its agents are named.
+// TestNoAgent checks that a policy for agents never governs a caller without an agent, for any names of its agents.
 func TestNoAgent(t *testing.T) {
 	of := func(status storage.PolicyStatus, agents []string, rules ...storage.Rule) storage.Policy {
 		p := scoped(string(status), agents, rules...)
@@ -323,7 +324,8 @@ func TestNoAgent(t *testing.T) {
 	}
 }
 
-// TestShadowTells: a draft that asks on another channel would have decided otherwise; and what it says is of its own conditions.
+// TestShadowTells checks that a draft that asks on another channel counts as a different decision, with its own
+// conditions.
 func TestShadowTells(t *testing.T) {
 	ask := grant("ask", "tools/call:x:approve")
 	draft := active(strict("strictly", "tools/call:x:approve"))
@@ -355,7 +357,7 @@ func TestDoneContextDenies(t *testing.T) {
 	}
 }
 
-// What is open is allowed unless a rule denies it, for drafts in the shadow too.
+// TestOpen checks that an open call is allowed unless a rule denies it, also for drafts in the shadow.
 func TestOpen(t *testing.T) {
 	stream := Call{Principal: sales, Kind: SSEStream, Open: true}
 	draft := active(grant("some", "tools/call:x"))

@@ -8,7 +8,8 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// TestReasons: what the interpreter says is told as far as it holds no value, and names of members as far as the expression has them.
+// TestReasons checks that the interpreter's message is reported only without values, and member names only if the
+// expression has them.
 func TestReasons(t *testing.T) {
 	for _, test := range []struct{ said, expr, want string }{
 		{"no such key: x", "R.attr.x == 1", "no such member: x"}, {"no such attribute(s): R.attr.x", "R.attr.x == 1", "no such member: R.attr.x"},
@@ -26,7 +27,8 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestEvaluationIsReused: what was seen of one item is not seen of the next, and nothing of a call is held afterwards.
+// TestEvaluationIsReused checks that facts of one item are not seen for the next, and that nothing of a call is kept
+// afterwards.
 func TestEvaluationIsReused(t *testing.T) {
 	s := compile(t, active(when(grant("a", "*"), "request.action == 'tools/call:a'"), when(grant("whole", "*"), "dyn(request).map(k, k).size() == 3 && request == {'action': 'tools/call:b', 'principal': P, 'resource': R}")))
 	e := newEvaluation(t.Context(), s, sales)
@@ -56,7 +58,8 @@ func TestEvaluationIsReused(t *testing.T) {
 	}
 }
 
-// TestOutcomes: two sets of outcomes together come out as what any two of them do: no when one is, else broken when one is.
+// TestOutcomes checks that two sets of outcomes combine as any two of their members: no when one is, else broken when
+// one is.
 func TestOutcomes(t *testing.T) {
 	together := func(a, b outcome) outcome {
 		switch {

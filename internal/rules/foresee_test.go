@@ -15,7 +15,7 @@ func TestForesee(t *testing.T) {
 		rules   []storage.Rule
 		args    string
 		lacking Lacking
-		want    string // the effect, or what it depends on
+		want    string // the effect, or the facts that it depends on
 		rule    string
 	}{
 		{"nothing is lacking", []storage.Rule{all}, `{}`, Lacking{}, "allow", "all"},
@@ -87,7 +87,7 @@ func TestForeseeResource(t *testing.T) {
 	}
 }
 
-// TestForeseeTellsWhatMatters: what is lacked is what could change the answer, and no more.
+// TestForeseeTellsWhatMatters checks that Lacked holds the facts that could change the answer, and no others.
 func TestForeseeTellsWhatMatters(t *testing.T) {
 	perhaps := when(deny("perhaps", "*"), "R.attr.n == 1")
 	claims := func(r storage.Rule) storage.Rule { return when(r, "P.attr.level == 3") }
@@ -125,7 +125,8 @@ func TestForeseeUngoverned(t *testing.T) {
 	}
 }
 
-// What is certain is what Decide says, whatever the unknown facts are; and with nothing lacking all is certain.
+// TestPropertyForeseeNeverGuesses checks that Decide gives the certain answer for all values of the unknown facts. With
+// no unknown facts every answer is certain.
 func TestPropertyForeseeNeverGuesses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		policies, who := drawPolicies(t), drawWho(t)

@@ -9,7 +9,7 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// listOf is a list of n times the same.
+// listOf makes a list with n equal elements.
 func listOf(n int, element ref.Val) ref.Val {
 	elements := make([]ref.Val, n)
 	for i := range elements {
@@ -20,10 +20,10 @@ func listOf(n int, element ref.Val) ref.Val {
 
 func textOf(n int) ref.Val { return types.String(strings.Repeat("a", n)) }
 
-// TestM20Guards: each guard lets pass what just fits, and nothing beyond.
+// TestM20Guards checks that each guard allows arguments at its limit, and none beyond.
 func TestM20Guards(t *testing.T) {
 	one, row := types.Int(1), listOf(1, types.Int(1))
-	pair := textOf(2) // a pattern of as many instructions as letters and two more
+	pair := textOf(2) // a pattern with as many instructions as letters, and two more
 	size, err := types.RegexProgramSize("aa")
 	if err != nil || maxRegexSteps%size != 0 {
 		t.Fatalf("%d instructions: %v", size, err)
@@ -62,7 +62,7 @@ func TestM20Guards(t *testing.T) {
 	}
 }
 
-// TestM20Weights: how much there is in a value, as far as the limit.
+// TestM20Weights checks the measured size of values, up to the limit.
 func TestM20Weights(t *testing.T) {
 	one := types.Int(1)
 	object := types.NewStringInterfaceMap(adapter, map[string]any{"a": one, "b": one})
@@ -81,8 +81,8 @@ func TestM20Weights(t *testing.T) {
 	}
 }
 
-// TestM20LongPatterns: a pattern that comes with the call is refused for its length before it is compiled, however few
-// instructions it has.
+// TestM20LongPatterns checks that a pattern from the call is refused for its length before it is compiled, even if it
+// has few instructions.
 func TestM20LongPatterns(t *testing.T) {
 	s := compile(t, active(when(grant("r", "*"), "R.attr.s.matches(R.attr.pattern)")))
 	for length, want := range map[int]Effect{maxPattern: Allow, maxPattern + 1: Deny} {
@@ -93,7 +93,7 @@ func TestM20LongPatterns(t *testing.T) {
 	}
 }
 
-// TestInvoke: of a function's implementations that one runs that is for as many values.
+// TestInvoke checks that invoke runs the implementation of a function that takes the given number of values.
 func TestInvoke(t *testing.T) {
 	one := func(ref.Val) ref.Val { return types.Int(1) }
 	two := func(_, _ ref.Val) ref.Val { return types.Int(2) }

@@ -11,15 +11,16 @@ import (
 	"cel.dev/cel-go/common/overloads"
 )
 
-// The limits of what is evaluated are tested without the clock, which says different things on a slow machine.
+// init makes the time limits long. The tests check limits without the clock, which varies on a slow machine.
 func init() { evaluationTime, listTime = time.Hour, time.Hour }
 
-// M20: whatever an expression does with whatever arguments, it comes to an end soon, and what cannot be evaluated denies.
-// Without the limits some of these take hours or all memory, so that a failure shows as a test that does not end.
+// TestM20HostileExpressions checks that any expression with any arguments ends soon, and that it denies if it cannot be
+// evaluated. Without the limits some of these take hours or all memory. A failure then shows as a test that does not
+// end.
 func TestM20HostileExpressions(t *testing.T) {
 	size := 100_000
 	if raceEnabled {
-		size = 5_000 // it makes all of this twenty times slower
+		size = 5_000 // the race detector makes all of this twenty times slower
 	}
 	distinct := make([]string, size)
 	for i := range distinct {
@@ -36,11 +37,11 @@ func TestM20HostileExpressions(t *testing.T) {
 		"lists.range(1000).map(x, R.attr.s).join('').size() > 0", "lists.range(1000).map(x, 'a').join(R.attr.s).size() > 0",
 		fmt.Sprintf("'%s'.format([R.attr.s]).size() > 0", strings.Repeat("%s", 1000)), "'%.1000000000f'.format([1.0]).size() > 0",
 		"R.attr.s.matches('(((a{1,30}b?)*c?)*d?)*$') && false == true && 1 / 0 == 1 || 1 / 0 == 2",
-		// The search of the library tries every place, and the cost limit sees that afterwards.
+		// The search of the library tries every place, and the cost limit sees that only afterwards.
 		"R.attr.s.lastIndexOf(R.attr.half) == 0 || true", "R.attr.s.indexOf(R.attr.half) == 0 || true", "R.attr.s.indexOf(R.attr.half, 1) == 0 || true",
 		"R.attr.s.lastIndexOf(R.attr.half, 700000) == 0 || true",
 		"R.attr.rows.distinct().size() == 2", "sets.contains(R.attr.rows, R.attr.rows)",
-		// Functions that look at all they are given, each time.
+		// Functions that look at all of their arguments, each time.
 		"R.attr.l.all(x, R.attr.s.reverse() != '')", "R.attr.l.all(x, R.attr.l.reverse()[0] != '')", "R.attr.l.all(x, bytes(R.attr.s).size() > 0)", "R.attr.l.all(x, bytes(R.attr.s) + b'x' != b'')",
 		"R.attr.l.all(x, math.greatest(R.attr.m) == 7)", "R.attr.l.all(x, R.attr.s.size() > 0)", "R.attr.l.all(x, R.attr.s.upperAscii() != '')", "R.attr.l.all(x, R.attr.s.trim() != '')",
 		"R.attr.l.all(x, R.attr.s.split('b').size() == 1)", "R.attr.l.all(x, R.attr.m.slice(1, 1000) + R.attr.m != [])", "R.attr.l.all(x, !(R.attr.s in {'a': 1}))",
@@ -51,7 +52,7 @@ func TestM20HostileExpressions(t *testing.T) {
 		"R.attr.s + R.attr.l == ''", "R.attr.s < R.attr.l", "R.attr['\\u202e'] == 1", "'\\U0001F600'.charAt(7) == ''", "int(R.attr.s) == 1", "timestamp(R.attr.s) > timestamp('2020-01-01T00:00:00Z')",
 		"duration(R.attr.s) > duration('1s')", "R.attr.l.sortBy(x, R.attr.m)[0] == 1", "dyn(R.attr.l).x.y.z", "math.greatest(R.attr.s, 1) == 1", "R.attr.s.substring(5, 2) == ''",
 	}
-	if !raceEnabled { // what they are given then is not beyond the bounds
+	if !raceEnabled { // otherwise the arguments are too small to exceed the limits
 		hostile = append(hostile, "R.attr.s.split('').size() > 0", "R.attr.w.sort()[0] == ''", "R.attr.w.sortBy(x, x)[0] == ''")
 	}
 	for _, expr := range hostile {
@@ -63,11 +64,11 @@ func TestM20HostileExpressions(t *testing.T) {
 			t.Errorf("%.80s: grant matches %v, deny matches %v: %.200v", expr, granted, denied, v)
 		}
 	}
-	// Linear patterns end whatever they find.
+	// Linear patterns end for every text.
 	for _, expr := range []string{"R.attr.s.matches('(a|aa)+$')", "R.attr.s.matches('(.*)(.*)(.*)(.*)(.*)(.*)(.*)[b]$')", "R.attr.s.matches(R.attr.k)", "lists.range(1000).all(x, R.attr.s.contains('b') == false)", "lists.range(3).exists(x, R.attr.s.matches('a+b'))"} {
 		outcomeOf(t, expr, args)
 	}
-	// What is honest is not hindered by any of it.
+	// The limits do not affect honest expressions.
 	for _, expr := range []string{
 		"R.attr.s.contains('aaaaaaaaaaaaaaaaaaaaaaaab') == false", "R.attr.s.startsWith('a') && R.attr.s.size() > 1000", "!R.attr.s.matches('^b+')", "42 in R.attr.m == false",
 		"sets.contains(R.attr.m, [7])", "lists.range(100).all(x, x < 100)", "R.attr.k.matches('^[(a|b)*]+$')", "'%s-%d'.format(['a', 1]) == 'a-1'", "['a','b'].join('-') == 'a-b'",
@@ -81,7 +82,7 @@ func TestM20HostileExpressions(t *testing.T) {
 	}
 }
 
-// A guard without an implementation behind it would be no guard.
+// TestGuardsAreBound checks that each guard has an implementation. Without one it would guard nothing.
 func TestGuardsAreBound(t *testing.T) {
 	newest := map[string]bool{"hasOnly": true, "hasAny": true, "hasAll": true, "hasExactly": true}
 	declared := environment().Functions()
@@ -101,7 +102,8 @@ func TestGuardsAreBound(t *testing.T) {
 	}
 }
 
-// What is not bounded by its own length ends when its time is up, in loops and before each function; what is, never.
+// TestM20Deadline checks that expressions not bounded by their own length end when their time is over, in loops and
+// before each function. Bounded expressions never do.
 func TestM20Deadline(t *testing.T) {
 	defer func(d time.Duration) { evaluationTime = d }(evaluationTime)
 	evaluationTime = 0
@@ -115,16 +117,16 @@ func TestM20Deadline(t *testing.T) {
 			t.Errorf("%s: %+v", expr, d)
 		}
 	}
-	// Of those that are bounded none is held up by another one.
+	// One bounded expression does not stop another.
 	if d := compile(t, active(when(deny("1", "*"), "R.attr.n == 2"), when(deny("2", "*"), "R.attr.n == 3"), when(grant("3", "*"), "R.attr.n == 1"))).Decide(t.Context(), tool("x", args)); d.Effect != Allow {
 		t.Errorf("%+v", d)
 	}
-	// All conditions of a call share it.
+	// All conditions of a call share the time.
 	d := compile(t, active(when(grant("1", "*"), "R.attr.s.contains('y')"), when(deny("2", "*"), "R.attr.s.size() == 2"), grant("3", "*"))).Decide(t.Context(), tool("x", args))
 	if d.Effect != Deny || d.Rule != "2" {
 		t.Errorf("%+v", d)
 	}
-	// Nor is begun what calls no function and loops over nothing.
+	// Expressions without functions and loops are not started any more, either.
 	d = compile(t, active(when(deny("1", "*"), "R.attr.s == R.attr.n"), when(deny("2", "*"), "R.attr.n == R.attr.s"), grant("3", "*"))).Decide(t.Context(), tool("x", args))
 	if d.Effect != Deny || d.Rule != "2" {
 		t.Errorf("%+v", d)
@@ -135,7 +137,7 @@ func TestM20Deadline(t *testing.T) {
 	}
 }
 
-// TestM20ListDeadline: the items of a list share the time of its conditions. Those of another list have theirs.
+// TestM20ListDeadline checks that the items of a list share the time of its conditions. Another list has its own time.
 func TestM20ListDeadline(t *testing.T) {
 	s := compile(t, active(when(grant("r", "resources/read:*"), `lists.range(1000).all(x, R.attr.uri != string(x))`)))
 	view := s.View(t.Context(), sales)

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestLongLists: somebody of many groups is found in each of them, and conditions see each group once.
+// TestLongLists checks that a caller with many groups is found in each of them, and that conditions see each group
+// once.
 func TestLongLists(t *testing.T) {
 	for _, n := range []int{1, fewNames, fewNames + 1, 300} {
 		groups := make([]string, n)
@@ -29,12 +30,13 @@ func TestLongLists(t *testing.T) {
 	}
 }
 
-// reader is Claims.
+// reader implements Claims.
 type reader func() (all map[string]any, ok bool)
 
 func (r reader) Read() (all map[string]any, ok bool) { return r() }
 
-// TestUnreadableClaims: a deny that reads claims holds when they cannot be read, also after a panic of what reads them.
+// TestUnreadableClaims checks that a deny that reads claims holds when they cannot be read, also after their reader
+// panicked.
 func TestUnreadableClaims(t *testing.T) {
 	set := compile(t, active(grant("all", "*"), when(deny("blocked", "*"), "has(P.attr.blocked)")))
 	decide := func(p *Principal) (d Decision) {
@@ -62,8 +64,8 @@ func TestUnreadableClaims(t *testing.T) {
 	}
 }
 
-// TestPrincipalAllocates: a principal of a few roles and groups is one object. There is one for each token that is kept, and
-// the garbage collector goes through all of them.
+// TestPrincipalAllocates checks that a principal with a few roles and groups is one object. There is one for each token
+// in memory, and the garbage collector visits all of them.
 func TestPrincipalAllocates(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")

@@ -100,8 +100,8 @@ func compileAll(t *rapid.T, policies []refPolicy) *Set {
 	return s
 }
 
-// Random policies decide as the reference says; and M11: a list hides exactly what every call is denied, which no call of
-// the sampled ones contradicts.
+// TestM11PropertyAgainstReference checks that random policies decide as the reference does. It also checks M11: a list
+// hides an item exactly when every call of it is denied, and no sampled call contradicts that.
 func TestM11PropertyAgainstReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		policies, who := drawPolicies(t), drawWho(t)
@@ -132,7 +132,7 @@ func TestM11PropertyAgainstReference(t *testing.T) {
 				}
 			}
 		}
-		// Nothing of a resource is unknown in a list: what conditions see is its URI.
+		// For a resource nothing is unknown in a list: conditions see its URI.
 		for _, uri := range drawnNames {
 			want, _ := refDecide(policies, refCall{who: who, action: "resources/read:" + uri, args: map[string]any{"uri": uri}, known: true})
 			d := s.Decide(t.Context(), Call{Principal: p, Kind: ResourcesRead, Name: uri})
@@ -148,7 +148,8 @@ func TestM11PropertyAgainstReference(t *testing.T) {
 	})
 }
 
-// M01: a deny that matches wins over whatever else is in the policy. And the order of rules never matters.
+// TestM01PropertyDenyWinsInAnyOrder checks M01: a matching deny wins over everything else in the policy. The order of
+// rules never matters.
 func TestM01PropertyDenyWinsInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		policy, who := drawPolicy(t, "p", storage.PolicyActive), drawWho(t)
@@ -178,7 +179,7 @@ func TestM01PropertyDenyWinsInAnyOrder(t *testing.T) {
 	})
 }
 
-// M08: what two rules of one policy grant, once asking and once outright, asks.
+// TestM08PropertyAskBeatsAllow checks M08: if one rule of a policy asks and another allows, the call asks.
 func TestM08PropertyAskBeatsAllow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		policy, who := drawPolicy(t, "p", storage.PolicyActive), drawWho(t)

@@ -8,11 +8,11 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// This file is a second evaluator, written from the sentences of docs/policies.md without an index, without sharing and without
-// the interpreter: every rule is looked at, conditions are a handful of expressions with an answer of their own. The
-// property tests compare the two.
+// This file is a second evaluator. It is written from the sentences of docs/policies.md, without an index, without
+// sharing and without the interpreter. It looks at every rule, and conditions are a few expressions with known answers.
+// The property tests compare the two evaluators.
 
-// truth is a value of an expression: nil when it cannot be evaluated.
+// truth is the value of an expression. It is nil when the expression cannot be evaluated.
 type truth = *bool
 
 var (
@@ -20,18 +20,19 @@ var (
 	wrong = func() truth { b := false; return &b }()
 )
 
-// refExpr is an expression with its meaning for given arguments; nil arguments are unknown, and the possible truths come
-// back.
+// refExpr is an expression with its meaning for given arguments. nil arguments are unknown, and it then returns all
+// possible truths.
 type refExpr struct {
 	text    string
 	meaning func(args map[string]any, who refWho, action string) truth
-	reads   *refReads // of the arguments; nil: nothing
+	reads   *refReads // the arguments that it reads; nil: none
 }
 
-// refReads are the names of arguments that an expression looks at, and of members below them; nil: at all there is.
+// refReads lists the names of arguments that an expression looks at, and of members below them. A nil top means all
+// arguments.
 type refReads struct{ top, below []string }
 
-// torn reports whether a reader that folds case could find something else under a name than the expression does.
+// torn reports whether a reader that folds case could find another value under a name than the expression does.
 func (r *refReads) torn(args map[string]any) bool {
 	if r.top == nil {
 		return refTwins(args)
@@ -143,7 +144,7 @@ var refExprs = []refExpr{
 	}, nil},
 }
 
-// refCondition is a condition as it is drawn: an index into refExprs, or a group.
+// refCondition is a random condition: an index into refExprs, or a group.
 type refCondition struct {
 	op   string // "" for an expression
 	expr int
@@ -161,7 +162,7 @@ func (c refCondition) json() map[string]any {
 	return map[string]any{c.op: map[string]any{"of": of}}
 }
 
-// refCall is a call to the reference evaluator; args nil: not known.
+// refCall is a call to the reference evaluator. nil args are unknown.
 type refCall struct {
 	who    refWho
 	action string
@@ -169,12 +170,12 @@ type refCall struct {
 	known  bool
 }
 
-// possible are the truths that a condition may have.
+// possible returns the truths that a condition may have.
 func (c refCondition) possible(call refCall) []truth {
 	if c.op == "" {
 		e := refExprs[c.expr]
 		if !call.known && e.reads != nil {
-			// Unknown, unless the answer is the same for any: the expressions here look at n, s and o alone.
+			// Unknown, unless the answer is the same for all arguments: the expressions here look only at n, s and o.
 			var out []truth
 			for _, args := range refArguments {
 				if !e.reads.torn(args) {
@@ -183,10 +184,10 @@ func (c refCondition) possible(call refCall) []truth {
 			}
 			out = distinctTruths(out)
 			if len(out) > 1 {
-				// Three-valued: what depends on arguments can be anything.
+				// Three-valued: an expression that depends on arguments can have any truth.
 				return []truth{right, wrong, nil}
 			}
-			return distinctTruths(append(out, nil)) // arguments that are torn spoil it
+			return distinctTruths(append(out, nil)) // torn arguments spoil it
 		}
 		if e.reads != nil && e.reads.torn(call.args) {
 			return []truth{nil}
@@ -236,7 +237,7 @@ func distinctTruths(in []truth) []truth {
 	return out
 }
 
-// refArguments are the arguments that are tried.
+// refArguments lists the arguments to try.
 var refArguments = []map[string]any{
 	{}, {"n": 1}, {"n": 2}, {"n": 0}, {"s": "x"}, {"n": 1, "s": "x"}, {"n": 2, "s": "x"}, {"n": "text"}, {"n": 1, "s": "x", "z": true},
 	{"N": 1}, {"n": 1, "N": 1}, {"n": 1, "\u017f": "x"}, {"s": "x", "o": map[string]any{"a": 1}}, {"n": 2, "o": map[string]any{"b": 1}}, {"o": map[string]any{"A": 1, "b": 1}}, {"o": map[string]any{"b": 2, "z": 1, "Z": 2}},
@@ -253,8 +254,8 @@ type refPolicy struct {
 	rules []refRule
 }
 
-// refDecide is "How it is decided" of docs/policies.md. With unknown arguments it says whether the item is listed: Deny
-// when it is denied whatever they are.
+// refDecide implements "How it is decided" of docs/policies.md. With unknown arguments it tells whether the item is
+// listed: Deny means that it is denied for all arguments.
 func refDecide(policies []refPolicy, call refCall) (effect Effect, outOfBand bool) {
 	var governing *refPolicy
 	for i := range policies {
@@ -304,7 +305,7 @@ func refPossible(r refRule, call refCall) []truth {
 
 type refHow struct{ plain, onlyPlain bool }
 
-// refMatches looks at actions and subjects alone.
+// refMatches looks only at actions and subjects.
 func refMatches(r refRule, call refCall) (bool, refHow) {
 	subject := false
 	for _, s := range r.RolesGroups {

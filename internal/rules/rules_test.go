@@ -12,7 +12,7 @@ const (
 	serverSlug = "demo"
 )
 
-// grant, ask and deny are rules for everybody; the entries are actions. A grant asks where an action says so.
+// grant, ask and deny make rules for everybody; the entries are actions. A grant asks if an action says so.
 func grant(name string, actions ...string) storage.Rule {
 	return storage.Rule{Name: name, Active: true, Authorized: true, Actions: actions, RolesGroups: []string{"*"}}
 }
@@ -62,7 +62,7 @@ func tool(name, args string) Call {
 	return c
 }
 
-// effectOf is what one condition makes of a plain grant of everything.
+// outcomeOf returns the result of one condition in a plain grant of everything.
 func outcomeOf(t testing.TB, expr, args string) (granted, denied bool, values []ConditionValue) {
 	t.Helper()
 	g := compile(t, active(when(grant("g", "*"), expr))).Decide(t.Context(), tool("x", args))

@@ -8,7 +8,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// compiledCondition is what became of the condition of a policy's only rule.
+// compiledCondition returns the compiled condition of a policy's only rule.
 func compiledCondition(t *testing.T, organization, expr string) *expression {
 	t.Helper()
 	p := active(when(grant("only", "tools/call:*"), expr))
@@ -16,8 +16,8 @@ func compiledCondition(t *testing.T, organization, expr string) *expression {
 	return compile(t, p).unscoped.rules[0].condition.expr
 }
 
-// TestSharedExpressions: policies of an organization share what is written alike, those of others do not, and what no
-// policy uses any more is forgotten.
+// TestSharedExpressions checks that policies of one organization share equal expressions, and that policies of
+// different organizations do not. An expression that no policy uses any more is forgotten.
 func TestSharedExpressions(t *testing.T) {
 	const expr = "R.attr.shared == 1"
 	first, again := compiledCondition(t, "o1", expr), compiledCondition(t, "o1", expr)
@@ -52,7 +52,7 @@ func TestSharedExpressions(t *testing.T) {
 	}
 }
 
-// TestSharedFaults: what is wrong is reported each time.
+// TestSharedFaults checks that mistakes are reported each time.
 func TestSharedFaults(t *testing.T) {
 	p := active(when(grant("only", "tools/call:*"), "R.attr ++"))
 	p.OrganizationID = "o1"
@@ -63,7 +63,7 @@ func TestSharedFaults(t *testing.T) {
 	}
 }
 
-// TestSharedConcurrently is for the race detector, while garbage is collected too.
+// TestSharedConcurrently is a test for the race detector, with garbage collection at the same time.
 func TestSharedConcurrently(t *testing.T) {
 	var wait sync.WaitGroup
 	for range 8 {

@@ -8,7 +8,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// strictness orders decisions by what they let through.
+// strictness returns a number that orders decisions by their permissions.
 func strictness(d Decision) int {
 	switch {
 	case d.Effect == Allow:
@@ -21,8 +21,8 @@ func strictness(d Decision) int {
 	return 3
 }
 
-// K09: a credential that does not say all that its user's token says gets no more than that token, whatever the policies are. One
-// that says all of it gets the same.
+// TestK09PropertyUnknownFactsGetNoMore checks that a credential with fewer facts than its user's token gets no more
+// than the token, under any policies. A credential with all facts of the token gets the same.
 func TestK09PropertyUnknownFactsGetNoMore(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -58,7 +58,7 @@ func TestK09PropertyUnknownFactsGetNoMore(t *testing.T) {
 	})
 }
 
-// K09: what each rule says to somebody whose facts nobody knows.
+// TestK09UnknownFacts checks the answer of each rule to a principal whose facts are unknown.
 func TestK09UnknownFacts(t *testing.T) {
 	t.Parallel()
 	all := grant("all", "*")
@@ -106,13 +106,14 @@ func TestK09UnknownFacts(t *testing.T) {
 	}
 }
 
-// K09: what is known of somebody is looked at, what is not known is not, and a rule that denies by it matches.
+// TestK09PartlyUnknown checks that known facts are used, that unknown facts are not, and that a rule that denies by an
+// unknown fact matches.
 func TestK09PartlyUnknown(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		unknown Unknown
-		want    map[string]Effect // of a tool that a rule for this subject denies
-		grants  string            // who alone is granted something
+		want    map[string]Effect // for a tool that a rule for this subject denies
+		grants  string            // the only subject with a grant
 	}{
 		"roles":  {Unknown{Roles: true}, map[string]Effect{"role:r": Deny, "group:h": Allow, "r": Deny}, "group:g"},
 		"groups": {Unknown{Groups: true}, map[string]Effect{"role:s": Allow, "group:g": Deny, "g": Deny}, "role:r"},
@@ -133,7 +134,7 @@ func TestK09PartlyUnknown(t *testing.T) {
 	}
 }
 
-// K09: what was weighed of the policy that decides is not weighed of a draft.
+// TestK09Shadow checks that the wary judgement of the deciding policy does not carry over to a draft.
 func TestK09Shadow(t *testing.T) {
 	t.Parallel()
 	ofSales := forSubjects(grant("asks", "tools/call:x:approve"), "group:sales")

@@ -10,7 +10,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// A condition in a list: what each expression says of a grant that has it, and of a deny.
+// TestViewIsThreeValued checks, in a list, the effect of each expression in a grant and in a deny.
 func TestViewIsThreeValued(t *testing.T) {
 	tests := []struct {
 		expr                  string
@@ -24,7 +24,7 @@ func TestViewIsThreeValued(t *testing.T) {
 		{"has(R.attr.n)", true, false}, {"!has(R.attr.n)", true, false}, {"size(R.attr) == 0", true, false}, {"R.attr.n", true, false},
 		{"R.attr.n == 1 && P.id == 'u-2'", false, false}, {"P.id == 'u-2' && R.attr.n == 1", false, false},
 		{"R.attr.n == 1 || P.id == 'u-1'", true, true}, {"P.id == 'u-1' || R.attr.n == 1", true, true},
-		{"R.attr.n == 1 && 1 / 0 == 1", true, false}, // the interpreter's unknown wins over an error: shown too much, never too little
+		{"R.attr.n == 1 && 1 / 0 == 1", true, false}, // the interpreter's unknown wins over an error: too much is shown, never too little
 		{"R.attr.n == 1 ? P.id == 'u-2' : P.id == 'u-2'", true, false},
 		{"P.id == 'u-2' ? R.attr.n == 1 : false", false, false},
 		{"R.attr.list.exists(x, x == 1)", true, false}, {"[1,2].all(x, x == R.attr.n)", true, false}, {"[1,2].all(x, x > 5 && x == R.attr.n)", false, false},
@@ -32,7 +32,7 @@ func TestViewIsThreeValued(t *testing.T) {
 		{"R.attr.n.matches('a')", true, false}, {"R.attr[P.id] == 1", true, false}, {"request[R.kind] == 1 || R.attr.x == 2", true, false},
 		{"sets.contains(R.attr.list, [1])", true, false}, {"R.attr.a.replace('x', 'y') == 'z'", true, false}, {"R.attr.l.distinct().size() == 1", true, false},
 		{"R == request.resource", true, false}, {"size(R) == 3", true, false}, {"size(request) == 3", true, false},
-		{"lists.range(1000).all(i, lists.range(1000).all(j, i + j < 5000)) && R.attr.n == 1", true, false}, // costs more than it may
+		{"lists.range(1000).all(i, lists.range(1000).all(j, i + j < 5000)) && R.attr.n == 1", true, false}, // costs more than allowed
 	}
 	for _, test := range tests {
 		g := compile(t, active(when(grant("g", "*"), test.expr))).View(t.Context(), sales).Tool("x")
@@ -71,7 +71,7 @@ func TestViewGroups(t *testing.T) {
 	}
 }
 
-// What a view remembers of one item must not be said of another.
+// TestViewRemembersOnlyWhatIsTheSame checks that a remembered result of one item is not used wrongly for another.
 func TestViewRemembersOnlyWhatIsTheSame(t *testing.T) {
 	v := compile(t, active(
 		when(grant("g", "*"), "request.action.endsWith('a')"), when(deny("d", "*"), "P.id == 'u-2'"), when(grant("r", "resources/read:*"), "R.attr.uri == 'x:b'"),
@@ -158,7 +158,7 @@ func TestExpands(t *testing.T) {
 	}
 }
 
-// A template is hidden only when none of its expansions can be read.
+// TestM11PropertyTemplates checks that a template is hidden only when none of its expansions can be read.
 func TestM11PropertyTemplates(t *testing.T) {
 	patterns := []string{"*", "resources/read:*", "resources/read:f:a*", "resources/read:f:a/b*", "resources/read:f:a/b/c", "resources/read:f:b", "resources/read:f:b*", "resources/read:f:a/x", "resources/read:g*"}
 	templates := []string{"f:{x}", "f:a{x}", "f:a/{x}", "f:{x}/c", "{x}", "f:a/{x}/c", "g:{x}"}
