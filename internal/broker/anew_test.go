@@ -8,8 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestConnectedAnewMeanwhile disconnects a user while the provider takes no revocations. They connect anew before it is told again:
-// most providers end all tokens of a user and client with one of them, so that the former ones are left alone then.
+// TestConnectedAnewMeanwhile disconnects a user while the provider accepts no revocations. The user connects again
+// before the provider is told again. Most providers end all tokens of a user and client with one of them, so the former
+// tokens are left alone then.
 func TestConnectedAnewMeanwhile(t *testing.T) {
 	for name, c := range map[string]struct {
 		independent, disconnected bool
@@ -70,7 +71,7 @@ func (b *bundle) countOf(e Event) int64 {
 	return n.(*atomic.Int64).Load()
 }
 
-// tried returns how many attempts of the revocations that wait have failed.
+// tried returns the number of failed attempts of the waiting revocations.
 func (b *bundle) tried() (n int) {
 	b.t.Helper()
 	for _, v := range b.waiting() {

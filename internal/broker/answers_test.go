@@ -23,8 +23,8 @@ func say(status int, body string) func(http.ResponseWriter, url.Values) bool {
 	}
 }
 
-// TestRefusedRefresh: W12: whatever words a provider refuses a refresh with, its user is told to connect anew, at once, and the
-// provider is left alone.
+// TestRefusedRefresh checks W12: for any words in which a provider refuses a refresh, the user is told to connect
+// again, at once, and the provider is left alone.
 func TestRefusedRefresh(t *testing.T) {
 	for name, refusal := range map[string]struct {
 		status int
@@ -62,7 +62,7 @@ func TestRefusedRefresh(t *testing.T) {
 	}
 }
 
-// TestRefreshLater: what is no answer leaves the connection as it is.
+// TestRefreshLater checks that a response that is no answer leaves the connection as it is.
 func TestRefreshLater(t *testing.T) {
 	for _, status := range []int{http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway} {
 		b := setup(t)
@@ -78,8 +78,8 @@ func TestRefreshLater(t *testing.T) {
 	}
 }
 
-// TestRefreshTokenOfUnusableAnswer: W10: a refresh token that was handed out is kept whatever came with it, and the spent one is
-// never sent again. A provider that answers so twice is given up, and told to forget the last one.
+// TestRefreshTokenOfUnusableAnswer checks W10: a new refresh token is kept, whatever came with it, and the spent one is
+// never sent again. A provider that answers so twice is given up, and told to revoke the last token.
 func TestRefreshTokenOfUnusableAnswer(t *testing.T) {
 	type sent struct{ tokens []string }
 	begin := func(t *testing.T, answers ...string) (*bundle, *sent) {
@@ -142,7 +142,7 @@ func TestRefreshTokenOfUnusableAnswer(t *testing.T) {
 		b.store.afterEdit.Store(nil)
 		b.clock.advance(lastWait)
 		var got string
-		for range 3 { // the kept one is stored first, beside the token that has run out
+		for range 3 { // the kept token is stored first, beside the expired one
 			if c, err := b.Credential(t.Context(), b.key, &b.server); err == nil {
 				got = b.header(c)
 			}
@@ -156,7 +156,7 @@ func TestRefreshTokenOfUnusableAnswer(t *testing.T) {
 	})
 }
 
-// TestRefreshRotatesNothing: a provider that hands out no new refresh token means the old one to be used again (RFC 6749
+// TestRefreshRotatesNothing checks a provider that returns no new refresh token: the old one is used again (RFC 6749
 // section 6).
 func TestRefreshRotatesNothing(t *testing.T) {
 	b := setup(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// refusedInHeader connects an account whose token is due at a provider that refuses the client's secret in the header. With the
-// secret in the body the provider answers as other does.
+// refusedInHeader connects an account at a provider that refuses the client's secret in the header. The account's token
+// is due. With the secret in the body the provider answers as other does.
 func refusedInHeader(t *testing.T, other func(http.ResponseWriter)) *bundle {
 	t.Helper()
 	b := setup(t)
@@ -31,8 +31,8 @@ func refusedInHeader(t *testing.T, other func(http.ResponseWriter)) *bundle {
 	return b
 }
 
-// TestOtherMethodProvesNothing: W15: an answer to the other authentication method that does not show that the client was
-// accepted changes nothing: not the method, which is everybody's, and not a user's tokens.
+// TestOtherMethodProvesNothing checks W15: an answer to the other authentication method that does not show that the
+// client was accepted changes nothing. The method, which applies to everybody, and the user's tokens stay.
 func TestOtherMethodProvesNothing(t *testing.T) {
 	words := func(status int, text string) func(http.ResponseWriter) {
 		return func(w http.ResponseWriter) {
@@ -68,7 +68,7 @@ func TestOtherMethodProvesNothing(t *testing.T) {
 	}
 }
 
-// TestOtherMethodProven: W15: invalid_grant is the answer to a client that was accepted, and so is a refresh token.
+// TestOtherMethodProven checks W15: invalid_grant answers a client that was accepted, and so does a refresh token.
 func TestOtherMethodProven(t *testing.T) {
 	for name, given := range map[string]map[string]any{
 		"invalid_grant": {"error": "invalid_grant"},

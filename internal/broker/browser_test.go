@@ -9,19 +9,19 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// whose is a check that always has the same result.
+// whose makes a check that always has the same result.
 func whose(w Whose) BrowserCheck {
 	return func(context.Context, storage.ConnectionKey) (Whose, error) { return w, nil }
 }
 
-// ownBrowser finds every browser to be the user's own.
+// ownBrowser takes every browser for the user's own.
 func ownBrowser(context.Context, storage.ConnectionKey) (Whose, error) { return Own, nil }
 
 func (b *bundle) exchanges() int {
 	return get(b.provider, func(p *provider) int { return p.exchanges })
 }
 
-// nothingStored: no credential, no failure noted, no provider asked.
+// nothingStored checks that no credential and no failure is stored, and that no provider was asked.
 func (b *bundle) nothingStored() {
 	b.t.Helper()
 	if _, err := b.store.Connection(b.t.Context(), b.key); !errors.Is(err, storage.ErrNotFound) {
@@ -78,7 +78,7 @@ func TestCallbackHeldUntilLogin(t *testing.T) {
 	if _, err := b.Callback(t.Context(), answer, ownBrowser); !errors.Is(err, ErrState) {
 		t.Errorf("the state is not spent: %v", err)
 	}
-	// A handle is no state: nobody brings a code of their own to it.
+	// A handle is no state: nobody can bring a code of their own with it.
 	if _, err := b.Callback(t.Context(), url.Values{"state": {handle}, "code": {"x"}}, ownBrowser); !errors.Is(err, ErrState) {
 		t.Errorf("A07: the handle is a state: %v", err)
 	}
@@ -127,8 +127,8 @@ func TestCallbackHeldTooLong(t *testing.T) {
 	b.nothingStored()
 }
 
-// TestCallbackDeniedBeforeLogin brings answers without a login that have no code, or are none to the attempt. They end it, and write
-// nothing on the user's connection: anybody may have brought them.
+// TestCallbackDeniedBeforeLogin brings answers without a login. They have no code, or do not belong to the attempt.
+// They end the attempt and write nothing on the user's connection: anybody may have brought them.
 func TestCallbackDeniedBeforeLogin(t *testing.T) {
 	b := setup(t)
 	for name, change := range map[string]func(url.Values){

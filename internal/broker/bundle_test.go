@@ -59,7 +59,7 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// bundle is a broker with everything real about it but the third party.
+// bundle is a broker in which everything is real except the third party.
 type bundle struct {
 	*Broker
 	t        testing.TB
@@ -75,18 +75,19 @@ type bundle struct {
 	key      storage.ConnectionKey
 }
 
-// faultyStore lets a test break into the store's work.
+// faultyStore lets a test interfere with the store's work.
 type faultyStore struct {
 	storage.Store
-	// afterEdit runs between what the provider answered and the commit; its error stands for one of the commit.
+	// afterEdit runs between the provider's answer and the commit. Its error stands for an error of the commit.
 	afterEdit atomic.Pointer[func() error]
 	putErr    atomic.Pointer[error]
 	// revocationErr makes storing a revocation fail.
 	revocationErr atomic.Pointer[error]
 	keysErr       atomic.Pointer[error]
-	// away is how many of the next things that a refresh asks of the store before it asks the provider get no answer.
+	// away is the number of following requests to the store without an answer. It counts the requests that a refresh
+	// makes before it asks the provider.
 	away atomic.Int64
-	// What happens once, just before a connection is changed or deleted.
+	// Hooks that run once, just before a connection is changed or deleted.
 	beforeUpdate, beforeDelete atomic.Pointer[func()]
 }
 
@@ -188,7 +189,7 @@ func (b *bundle) keys() *seal.Keyring {
 	return keyring
 }
 
-// behind makes a node that has not heard of the newest data key, with which everybody else seals from now on.
+// behind makes a node that does not know the newest data key, with which all others seal from now on.
 func (b *bundle) behind() *Broker {
 	b.t.Helper()
 	b.keyring = b.keys()
@@ -200,7 +201,7 @@ func (b *bundle) behind() *Broker {
 	return behind
 }
 
-// node makes another broker over the same store, as another process would.
+// node makes another broker with the same store, as another process would.
 func (b *bundle) node() *Broker {
 	b.t.Helper()
 	epochs := &cache.Epochs{}
@@ -213,7 +214,7 @@ func (b *bundle) node() *Broker {
 	return b.over(memory)
 }
 
-// over makes another broker over the same memory, as a reload of the configuration does.
+// over makes another broker with the same memory, as a reload of the configuration does.
 func (b *bundle) over(memory *Memory) *Broker {
 	b.t.Helper()
 	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
@@ -235,7 +236,8 @@ func (b *bundle) count(e Event) {
 	n.(*atomic.Int64).Add(1)
 }
 
-// counted checks how often events were counted so far. Revocations happen in the background: they count where they are wanted.
+// counted checks the number of events so far. Revocations happen in the background: they count only where they are
+// wanted.
 func (b *bundle) counted(want map[Event]int64) {
 	b.t.Helper()
 	got := map[Event]int64{}
@@ -336,7 +338,7 @@ func (b *bundle) status() storage.ConnectionStatus {
 	return page.Items[0].ConnectionStatus
 }
 
-// header is what a credential puts on a request to the server.
+// header returns the value that a credential puts on a request to the server.
 func (b *bundle) header(c Credential) string {
 	b.t.Helper()
 	u, err := url.Parse(b.server.Entry.URL)
@@ -350,7 +352,7 @@ func (b *bundle) header(c Credential) string {
 	return r.Get("Authorization")
 }
 
-// use gets the credential and checks that the third party takes it.
+// use gets the credential and checks that the third party accepts it.
 func (b *bundle) use(br *Broker) Credential {
 	b.t.Helper()
 	c, err := br.Credential(b.t.Context(), b.key, &b.server)
@@ -367,7 +369,7 @@ func (b *bundle) refreshes() int {
 	return get(b.provider, func(p *provider) int { return p.refreshes })
 }
 
-// settle waits for background work, so that a test can look at what it did.
+// settle waits for background work, so that a test can look at its results.
 func (b *bundle) settle(cond func() bool) {
 	b.t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !cond(); {

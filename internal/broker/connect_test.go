@@ -50,7 +50,7 @@ func TestConnectOAuth(t *testing.T) {
 	}
 	b.use(b.Broker)
 
-	// Again: the same client, the same id, and the old connection stays until the new one is there.
+	// A second connect keeps the client and the id. The old connection stays until the new one is there.
 	again := b.begin()
 	if again.ConnectionID != began.ConnectionID {
 		t.Error("another connection id")
@@ -256,8 +256,9 @@ func TestNoClient(t *testing.T) {
 	})
 }
 
-// TestIssuerChanges: S08: an upstream that names another authorization server than before is refused, whatever the entry says
-// is its resource. Only an administrator who points the server to another origin leads elsewhere.
+// TestIssuerChanges checks S08: an upstream that names another authorization server than before is refused, for any
+// resource in the entry. Only an administrator who points the server to another origin can change the authorization
+// server.
 func TestIssuerChanges(t *testing.T) {
 	for name, resource := range map[string]string{
 		"discovered": "", "of a scheme of its own": "api://app", "another origin's": "https://resource.example.test/mcp",
@@ -323,7 +324,7 @@ func TestConfiguredClient(t *testing.T) {
 		t.Errorf("%+v, %v", client, err)
 	}
 
-	// A secret that the provider refuses puts the server in error; the right one and a connect lead back.
+	// A secret that the provider refuses puts the server in error. The right secret and a connect end the error.
 	configure("wrong")
 	r, err := b.Callback(t.Context(), b.provider.approve(*b.begin().AuthURL), ownBrowser)
 	if err != nil || r.OK {
@@ -437,14 +438,14 @@ func TestConnectScope(t *testing.T) {
 	}
 }
 
-// Two nodes that register a client each for one server, at the same moment, become the one that is stored first: what was
-// connected with it stays good, and what was begun with it can be finished.
+// TestTwoNodesRegister checks that two nodes that register a client for one server at the same moment end up with the
+// client that is stored first. Connections made with it stay good, and attempts begun with it can be finished.
 func TestTwoNodesRegister(t *testing.T) {
 	b := setup(t)
 	other := b.node()
 	registering := func() {
 		b.provider.set(func(p *provider) { p.registering = nil })
-		b.connect() // from beginning to end, while the other node waits for the provider
+		b.connect() // the whole connect, while the other node waits for the provider
 	}
 	b.provider.set(func(p *provider) { p.registering = registering })
 	slower, err := other.Connect(t.Context(), Who{b.who.OrganizationID, b.user("bob")}, b.server, ConnectRequest{ReturnURL: appURL})
@@ -468,7 +469,8 @@ func TestTwoNodesRegister(t *testing.T) {
 	b.counted(map[Event]int64{Refreshed: 1})
 }
 
-// What another node has stored meanwhile, and cannot be used here, is neither used nor replaced.
+// TestClientChangesMeanwhile checks that a client from another node that cannot be used here is neither used nor
+// replaced.
 func TestClientChangesMeanwhile(t *testing.T) {
 	b := setup(t)
 	theirs := storage.OAuthClient{

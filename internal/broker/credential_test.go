@@ -106,7 +106,8 @@ func splitPairs(raw string) func(yield func([2]string) bool) {
 	}
 }
 
-// TestCredentialOfRecent: what is remembered is for that connection and that server alone, and as long as nothing is written.
+// TestCredentialOfRecent checks that a remembered credential is for one connection and one server only, until something
+// is written.
 func TestCredentialOfRecent(t *testing.T) {
 	b := setup(t)
 	b.connect()
@@ -138,7 +139,8 @@ func TestCredentialOfRecent(t *testing.T) {
 	}
 }
 
-// TestHoldsAlike: an address that is spelled as in the place is there, others by what they mean.
+// TestHoldsAlike checks that an address in the spelling of the place belongs to it, and that others are compared by
+// meaning.
 func TestHoldsAlike(t *testing.T) {
 	for _, tc := range []struct {
 		origin, address string
@@ -167,7 +169,7 @@ func TestHoldsAlike(t *testing.T) {
 	}
 }
 
-// BenchmarkCredentialOf is BenchmarkCredential for somebody who asks again and again.
+// BenchmarkCredentialOf measures BenchmarkCredential for a caller who asks again and again.
 func BenchmarkCredentialOf(b *testing.B) {
 	bundle := setup(b)
 	bundle.connect()

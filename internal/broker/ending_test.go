@@ -11,8 +11,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestEndsWithItsRevocation: whatever ends a connection, its tokens wait to be revoked once that is committed, as after a crash right
-// behind the commit. Another process tells the provider.
+// TestEndsWithItsRevocation checks that for any end of a connection its tokens wait to be revoked once the end is
+// committed, even after a crash right behind the commit. Another process tells the provider.
 func TestEndsWithItsRevocation(t *testing.T) {
 	for name, end := range map[string]func(b *bundle) error{
 		"disconnect": func(b *bundle) error { return b.Disconnect(b.t.Context(), b.key) },
@@ -78,8 +78,8 @@ func TestEndsWithItsRevocation(t *testing.T) {
 	}
 }
 
-// TestReplacedTogether connects a user at one moment several times, where tokens are independent: one grant is left, and all others
-// are revoked.
+// TestReplacedTogether connects a user several times at one moment, where tokens are independent. One grant is left,
+// and all others are revoked.
 func TestReplacedTogether(t *testing.T) {
 	b := setup(t)
 	b.connect()
@@ -126,7 +126,7 @@ func TestReplacedTogether(t *testing.T) {
 	}
 }
 
-// TestEndingThatCannotBeRead ends a connection whose credential nobody can open any more: it ends, and is counted.
+// TestEndingThatCannotBeRead ends a connection whose credential nobody can open any more. It ends, and is counted.
 func TestEndingThatCannotBeRead(t *testing.T) {
 	b := setup(t)
 	b.connect()
@@ -140,14 +140,15 @@ func TestEndingThatCannotBeRead(t *testing.T) {
 	b.counted(map[Event]int64{NotRevoked: 1})
 }
 
-// idle keeps the broker from beginning anything in the background. What it is asked for itself goes on, which Close would end.
+// idle keeps the broker from starting background work. Direct requests to it continue; Close would end them.
 func (b *bundle) idle() {
 	b.closing.Lock()
 	defer b.closing.Unlock()
 	b.closed = true
 }
 
-// TestEndingRunsAgain: a transaction that is tried again asks again. What was said first is not counted, and no row of it is told.
+// TestEndingRunsAgain checks that a repeated transaction asks again. The first result is not counted, and none of its
+// rows is told.
 func TestEndingRunsAgain(t *testing.T) {
 	b := setup(t)
 	b.connect()

@@ -14,14 +14,14 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// unreadable is a store that finds no connection out.
+// unreadable is a store that cannot read any connection.
 type unreadable struct{ *faultyStore }
 
 func (unreadable) Connection(context.Context, storage.ConnectionKey) (storage.Connection, error) {
 	return storage.Connection{}, &storage.UnavailableError{Reason: "it does not answer in time"}
 }
 
-// withoutRefresh has the provider give tokens that cannot be refreshed.
+// withoutRefresh makes the provider give tokens that cannot be refreshed.
 func (b *bundle) withoutRefresh() {
 	b.provider.set(func(p *provider) {
 		p.instead = func(w http.ResponseWriter, _ url.Values) bool {
@@ -41,8 +41,8 @@ func (b *bundle) breakConnection() {
 	}
 }
 
-// TestConnectedAndGone: only a connection with a credential for the server as it is counts as one, and only what was taken away, or was
-// never there, is gone.
+// TestConnectedAndGone checks that only a connection with a credential for the present server counts as one. Only a
+// connection that was taken away, or never existed, is gone.
 func TestConnectedAndGone(t *testing.T) {
 	elsewhere := func(e *storage.DirectoryEntry) { e.URL = "https://elsewhere.example.test/mcp" }
 	for name, tc := range map[string]struct {
@@ -66,7 +66,7 @@ func TestConnectedAndGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := setup(t)
 			tc.happens(b)
-			for range 2 { // read, and remembered
+			for range 2 { // first read, then remembered
 				if got, err := b.Connected(t.Context(), b.key, &b.server); err != nil || got != tc.connected {
 					t.Errorf("connected: %v, %v", got, err)
 				}
@@ -78,7 +78,8 @@ func TestConnectedAndGone(t *testing.T) {
 	}
 }
 
-// TestConnectedUnknown: a store that does not answer, or a broker that is closed, lets nobody be taken for connected or gone.
+// TestConnectedUnknown checks that a store without an answer, or a closed broker, makes nobody count as connected or
+// gone.
 func TestConnectedUnknown(t *testing.T) {
 	for name, tc := range map[string]struct {
 		happens func(b *bundle)
@@ -104,7 +105,7 @@ func TestConnectedUnknown(t *testing.T) {
 	}
 }
 
-// TestCredentialOfOtherServer: neither another server's record nor another organization's gets at a credential.
+// TestCredentialOfOtherServer checks that no credential is available with the record of another server or organization.
 func TestCredentialOfOtherServer(t *testing.T) {
 	b := setup(t)
 	b.connect()
@@ -117,7 +118,7 @@ func TestCredentialOfOtherServer(t *testing.T) {
 	}
 }
 
-// TestPendingServer: nobody's credential goes to a server that an administrator has not finished.
+// TestPendingServer checks that no credential goes to a server that an administrator has not finished.
 func TestPendingServer(t *testing.T) {
 	b := setup(t)
 	b.connect()
@@ -127,7 +128,7 @@ func TestPendingServer(t *testing.T) {
 	}
 }
 
-// TestWithoutRefreshToken uses a token that cannot be refreshed until it runs out, and not a moment longer.
+// TestWithoutRefreshToken uses a token that cannot be refreshed until it expires, and not a moment longer.
 func TestWithoutRefreshToken(t *testing.T) {
 	b := setup(t)
 	b.withoutRefresh()
@@ -146,8 +147,8 @@ func TestWithoutRefreshToken(t *testing.T) {
 	}
 }
 
-// TestServerInError: while the provider refuses our client, tokens are good until they run out; while the server itself is in doubt,
-// they go nowhere.
+// TestServerInError checks that tokens are good until they expire while the provider refuses our client. While the
+// server itself is in doubt, they go nowhere.
 func TestServerInError(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
@@ -171,8 +172,8 @@ func TestServerInError(t *testing.T) {
 	}
 }
 
-// TestRefreshIsSpread: tokens are refreshed in the minute before the last, or in the last quarter of a short life, not all at one
-// moment, and at the same one on every node.
+// TestRefreshIsSpread checks that tokens are refreshed in the minute before the last, or in the last quarter of a short
+// life. They are not all refreshed at one moment, but each at the same moment on every node.
 func TestRefreshIsSpread(t *testing.T) {
 	b := setup(t)
 	began := b.clock.now()
@@ -199,7 +200,8 @@ func TestRefreshIsSpread(t *testing.T) {
 	}
 }
 
-// TestServerJustChanged: who knows the server from before or after a change does not end a connection that fits to the one there is.
+// TestServerJustChanged checks that a caller with the server record from before or after a change does not end a
+// connection that fits the present one.
 func TestServerJustChanged(t *testing.T) {
 	b := setup(t)
 	b.connect()
@@ -213,8 +215,8 @@ func TestServerJustChanged(t *testing.T) {
 	b.counted(map[Event]int64{})
 }
 
-// TestMarkOfFormer: what was found out of a former state of the connection breaks no later one, and a store that does not take it is no
-// end of the connection.
+// TestMarkOfFormer checks that a fault of a former state of the connection breaks no later state. A store that cannot
+// write the fault does not end the connection.
 func TestMarkOfFormer(t *testing.T) {
 	b := setup(t)
 	b.connect()
@@ -235,7 +237,8 @@ func TestMarkOfFormer(t *testing.T) {
 	}
 }
 
-// TestUnreadableIsKept: what no key opens stays for whoever looks into it, and nothing is revoked (Z-F08).
+// TestUnreadableIsKept checks that a credential that no key opens stays for a person who examines it. Nothing is
+// revoked (Z-F08).
 func TestUnreadableIsKept(t *testing.T) {
 	b := setup(t)
 	b.connect()
@@ -264,8 +267,9 @@ func TestUnreadableIsKept(t *testing.T) {
 	}
 }
 
-// TestEarlyRefreshFails refreshes a token that is good for a while yet. It is used when the provider does not answer, or an administrator
-// has to act first; not when the provider has ended the access, nor for somebody who left.
+// TestEarlyRefreshFails refreshes a token that is still valid for a while. The token is used when the provider does not
+// answer, or when an administrator has to act first. It is not used when the provider has ended the access, or when the
+// caller has left.
 func TestEarlyRefreshFails(t *testing.T) {
 	t.Run("access ended", func(t *testing.T) {
 		b := setup(t)
@@ -298,7 +302,7 @@ func TestEarlyRefreshFails(t *testing.T) {
 	t.Run("left", func(t *testing.T) {
 		b := setup(t)
 		b.connect()
-		var recent Recent // what is in memory is found there at once
+		var recent Recent // a remembered connection is found there at once
 		if _, err := b.CredentialOf(t.Context(), b.key, &b.server, &recent); err != nil {
 			t.Fatal(err)
 		}
@@ -315,7 +319,7 @@ func TestEarlyRefreshFails(t *testing.T) {
 	})
 }
 
-// TestClientCannotBeRead: a store that does not say who the client is ends no connection.
+// TestClientCannotBeRead checks that no connection ends because the store cannot read the client.
 func TestClientCannotBeRead(t *testing.T) {
 	b := setup(t)
 	b.connect()
@@ -335,8 +339,8 @@ func (clientless) OAuthClient(context.Context, string, string) (storage.OAuthCli
 	return storage.OAuthClient{}, storage.ErrNotFound
 }
 
-// TestClientGone: a token goes nowhere when nothing is known any more of the issuer that it came from, and its user is told to connect
-// anew.
+// TestClientGone checks that a token goes nowhere when its issuer is no longer known, and that its user is told to
+// connect again.
 func TestClientGone(t *testing.T) {
 	b := setup(t)
 	b.connect()
@@ -347,7 +351,7 @@ func TestClientGone(t *testing.T) {
 	}
 }
 
-// TestFitsItsKind: what was typed as one kind of credential is not sent as another, at the same address.
+// TestFitsItsKind checks that a credential typed as one kind is not sent as another kind, at the same address.
 func TestFitsItsKind(t *testing.T) {
 	b := setup(t)
 	b.change(func(e *storage.DirectoryEntry) { e.Provider = storage.ProviderAPIKey })
@@ -368,8 +372,8 @@ func TestFitsItsKind(t *testing.T) {
 	}
 }
 
-// TestPlacedAsAsked: a credential goes on a request as the server that is asked for has it, also when it was remembered for other
-// parameters, and not at all when they are wrong.
+// TestPlacedAsAsked checks that a credential goes on a request by the parameters of the requested server, even if it
+// was remembered for other parameters. It is not sent at all when the parameters are wrong.
 func TestPlacedAsAsked(t *testing.T) {
 	b := setup(t)
 	b.change(func(e *storage.DirectoryEntry) { e.Provider = storage.ProviderAPIKey })

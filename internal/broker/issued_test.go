@@ -9,8 +9,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// former has the user connected through a registered client that the gateway has replaced since, and returns their grant and what the
-// provider knew of that client.
+// former connects the user through a registered client that the gateway then replaces. It returns the user's grant and
+// the client's credentials at the provider.
 func (b *bundle) former() (g grant, as string) {
 	b.t.Helper()
 	b.provider.set(func(p *provider) { p.expires = b.clock.now().Add(24 * time.Hour).Unix() }) // with a secret
@@ -30,7 +30,7 @@ func (b *bundle) former() (g grant, as string) {
 	if err := b.ForgetClient(b.t.Context(), b.server); err != nil {
 		b.t.Fatal(err)
 	}
-	// Somebody else's connect registers the next one.
+	// Another user's connect registers the next client.
 	if _, err := b.Connect(b.t.Context(), Who{OrganizationID: b.who.OrganizationID, UserID: b.user("bob")}, b.server, ConnectRequest{}); err != nil {
 		b.t.Fatal(err)
 	}
@@ -41,8 +41,8 @@ func (b *bundle) former() (g grant, as string) {
 	return g, auth.ID + " " + auth.Secret.Reveal()
 }
 
-// TestFormerClientRevokes ends connections whose client was replaced since: their tokens are revoked as that client, whose secret nobody
-// else is told. The grant that takes the place of one is of another client, and goes on.
+// TestFormerClientRevokes ends connections whose client was replaced. Their tokens are revoked as the old client, whose
+// secret nobody else is told. A grant that replaces such a grant belongs to another client, and continues.
 func TestFormerClientRevokes(t *testing.T) {
 	for name, end := range map[string]func(b *bundle) error{
 		"disconnected": func(b *bundle) error { return b.Disconnect(b.t.Context(), b.key) },
@@ -76,7 +76,7 @@ func TestFormerClientRevokes(t *testing.T) {
 	}
 }
 
-// TestFormerClientUnknown ends connections of clients of which nothing is known any more, or whose end may end more: that is counted.
+// TestFormerClientUnknown ends connections whose client is unknown, or whose end may end more. That is counted.
 func TestFormerClientUnknown(t *testing.T) {
 	forget := func(b *bundle, kind storage.OAuthClientKind) {
 		b.edit(func(c *storage.Connection) {
@@ -114,7 +114,7 @@ func TestFormerClientUnknown(t *testing.T) {
 	}
 }
 
-// TestIssuedByConfiguredClient: a secret that an administrator has configured is kept in no connection.
+// TestIssuedByConfiguredClient checks that a secret that an administrator configured is stored in no connection.
 func TestIssuedByConfiguredClient(t *testing.T) {
 	b := setup(t)
 	sealed, err := b.keyring.Seal([]byte("s3cret"), ClientSecretAD(b.key.OrganizationID, b.key.ServerID))
@@ -146,7 +146,7 @@ func TestIssuedByConfiguredClient(t *testing.T) {
 	}
 }
 
-// TestIssuedIsLearned: who issued a grant that an older version has stored is known once it is refreshed.
+// TestIssuedIsLearned checks that the client of a grant that an older version stored is known after a refresh.
 func TestIssuedIsLearned(t *testing.T) {
 	b := setup(t)
 	b.connect()
@@ -175,7 +175,8 @@ func TestIssuedIsLearned(t *testing.T) {
 	}
 }
 
-// TestIssuedIsKnown: a former client can show who it is unless an older version has stored the grant, or its secret was an administrator's.
+// TestIssuedIsKnown checks that a former client can prove its identity, with two exceptions: an older version stored
+// the grant, or the secret was an administrator's.
 func TestIssuedIsKnown(t *testing.T) {
 	client := storage.OAuthClient{Kind: storage.ClientConfigured, Endpoints: storage.OAuthEndpoints{RevocationEndpoint: "https://id.test/revoke"}}
 	registered := client

@@ -6,7 +6,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestUnknownIssuer: endpoints that were configured without an issuer leave nothing to compare iss with but the origin
+// TestUnknownIssuer checks endpoints that were configured without an issuer: iss can be compared only with the origin
 // that the user was sent to.
 func TestUnknownIssuer(t *testing.T) {
 	for _, tc := range []struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// lateStore lets something happen right behind the write that ends a connection.
+// lateStore lets a test act right after the write that ends a connection.
 type lateStore struct {
 	*faultyStore
 	then func()
@@ -36,8 +36,8 @@ func (s lateStore) UpdateConnection(ctx context.Context, key storage.ConnectionK
 	return c, err
 }
 
-// TestUnsavedWhileEnding ends a connection while its refresh has got tokens that the store did not take: the end has the connection's
-// lock before they are noted as not stored. They are revoked all the same, at once.
+// TestUnsavedWhileEnding ends a connection while its refresh has tokens that the store did not take. The end gets the
+// connection's lock before the tokens are noted as not stored. They are still revoked, at once.
 func TestUnsavedWhileEnding(t *testing.T) {
 	for name, end := range map[string]func(b *bundle) error{
 		"disconnected": func(b *bundle) error { return b.Disconnect(b.t.Context(), b.key) },
@@ -88,7 +88,7 @@ func TestUnsavedWhileEnding(t *testing.T) {
 	}
 }
 
-// TestDeleteServerFails: where the store keeps the server, nothing is revoked.
+// TestDeleteServerFails checks that nothing is revoked when the store keeps the server.
 func TestDeleteServerFails(t *testing.T) {
 	b := setup(t)
 	b.connect()
@@ -102,7 +102,8 @@ func TestDeleteServerFails(t *testing.T) {
 	}
 }
 
-// TestUndoLasts offers to undo for its time, and not a moment longer; what cannot be undone stays.
+// TestUndoLasts checks that undo is possible for its time, and not a moment longer. A connection that cannot be undone
+// stays.
 func TestUndoLasts(t *testing.T) {
 	b := setup(t)
 	first := b.connect()
@@ -118,7 +119,7 @@ func TestUndoLasts(t *testing.T) {
 	}
 }
 
-// TestUndoStoreAway: a store that does not answer is no reason to take a token for one that is over.
+// TestUndoStoreAway checks that a store without an answer does not make a token count as expired.
 func TestUndoStoreAway(t *testing.T) {
 	b := setup(t)
 	r := b.connect()
@@ -144,8 +145,8 @@ func (undeletable) DeleteConnection(context.Context, storage.ConnectionKey) (sto
 	return storage.Connection{}, &storage.UnavailableError{Reason: "it does not answer in time"}
 }
 
-// TestEndForgetsRetries: a provider that did not answer is left alone for the sake of a connection, not of the next one, which another
-// node may make.
+// TestEndForgetsRetries checks that a provider that did not answer is left alone only for one connection. The next
+// connection, which another node may make, does not wait.
 func TestEndForgetsRetries(t *testing.T) {
 	for name, end := range map[string]func(b *bundle, r CallbackResult) error{
 		"disconnected": func(b *bundle, _ CallbackResult) error { return b.Disconnect(b.t.Context(), b.key) },

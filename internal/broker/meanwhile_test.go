@@ -11,7 +11,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// anew is a hook that connects the user once more, through another node.
+// anew returns a hook that connects the user once more, through another node.
 func (b *bundle) anew() *func() {
 	b.t.Helper()
 	here := b.Broker
@@ -23,7 +23,8 @@ func (b *bundle) anew() *func() {
 	return &connect
 }
 
-// TestBrokenMeanwhileConnected: what was found wrong with a connection is not held against the one that replaced it meanwhile.
+// TestBrokenMeanwhileConnected checks that a fault of one connection does not count against a connection that replaced
+// it.
 func TestBrokenMeanwhileConnected(t *testing.T) {
 	for name, breaks := range map[string]func(b *bundle){
 		"cannot be read": func(b *bundle) {
@@ -63,7 +64,7 @@ func TestBrokenMeanwhileConnected(t *testing.T) {
 	}
 }
 
-// edit changes the stored connection, as another node would. Of a credential that it takes away no provider is told.
+// edit changes the stored connection, as another node would. It tells no provider about a credential that it removes.
 func (b *bundle) edit(change func(c *storage.Connection)) {
 	b.t.Helper()
 	untold := func(context.Context, storage.Ended) ([]storage.Revocation, error) { return nil, nil }
@@ -75,8 +76,8 @@ func (b *bundle) edit(change func(c *storage.Connection)) {
 	}
 }
 
-// TestUndoMeanwhileConnected: whoever connects anew while an undo is under way stays connected, and nothing of the new grant is
-// revoked.
+// TestUndoMeanwhileConnected checks that a user who connects again during an undo stays connected. Nothing of the new
+// grant is revoked.
 func TestUndoMeanwhileConnected(t *testing.T) {
 	b := setup(t)
 	first := b.connect()

@@ -8,7 +8,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestMemoryEnds: what is remembered of providers holds for its time, of what it was noted of, and until it is forgotten.
+// TestMemoryEnds checks that facts about providers are remembered for their time, for their subject, and until they are
+// forgotten.
 func TestMemoryEnds(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	var p proofs
@@ -58,7 +59,7 @@ func TestMemoryEnds(t *testing.T) {
 	}
 }
 
-// TestMemoryIsBounded: when too much is remembered, what is over is dropped, and nothing else.
+// TestMemoryIsBounded checks that only expired facts are dropped when too many are remembered.
 func TestMemoryIsBounded(t *testing.T) {
 	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for name, memory := range map[string]struct {

@@ -30,14 +30,14 @@ type provider struct {
 	discoveries int
 	revoked     []string
 	revokedAs   map[string]string // by token: id and secret of the client that asked
-	// revokesNothing: the revocation endpoint is out of order.
+	// revokesNothing puts the revocation endpoint out of order.
 	revokesNothing bool
 	reuses         int // families ended because a refresh token came twice
 
-	// What a test may change. Read under mu.
-	issuer     string // what metadata says; default its URL
+	// Settings that a test may change. They are read under mu.
+	issuer     string // the issuer in metadata; default its URL
 	noRegister bool
-	noIss      bool // neither promised nor sent
+	noIss      bool // iss is neither promised nor sent
 	tolerant   bool // a spent refresh token still works
 	expiresIn  int
 	scope      string        // of answers with tokens; "" for none
@@ -47,10 +47,10 @@ type provider struct {
 	// instead answers a token request; it reports whether it did.
 	instead     func(w http.ResponseWriter, form url.Values) bool
 	registering func() // runs before a registration is answered
-	clientID    string // "" whatever was registered
+	clientID    string // "": any registered client
 	secret      string
 	bodyOnly    bool // the secret counts in the body only
-	forgetful   bool // registered clients are gone: only those registered from now on are known
+	forgetful   bool // registered clients are forgotten: only clients registered from now on are known
 	registered  map[string]bool
 	expires     int64 // client_secret_expires_at, with a secret
 	forms       []url.Values
@@ -143,7 +143,7 @@ func (p *provider) metadata(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, m)
 }
 
-// set changes what the provider does.
+// set changes the behavior of the provider.
 func (p *provider) set(f func(p *provider)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,7 +156,7 @@ func get[T any](p *provider, f func(p *provider) T) T {
 	return f(p)
 }
 
-// approve is the user's consent: it returns what the browser brings back.
+// approve gives the user's consent. It returns the parameters that the browser brings back.
 func (p *provider) approve(authURL string) url.Values {
 	p.t.Helper()
 	u, err := url.Parse(authURL)

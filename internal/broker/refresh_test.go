@@ -20,7 +20,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// nodes are several brokers over one store.
+// nodes makes several brokers with one store.
 func (b *bundle) nodes(n int) []*Broker {
 	all := []*Broker{b.Broker}
 	for len(all) < n {
@@ -51,8 +51,8 @@ func (b *bundle) storm(nodes []*Broker, n int) {
 	wg.Wait()
 }
 
-// TestRefreshWaitsForStore: a store that does not answer in time, once or a few times, does not fail a refresh, for which hundreds
-// may wait; one that is away for longer fails it before the provider is asked.
+// TestRefreshWaitsForStore checks that a store that does not answer once or a few times does not fail a refresh, for
+// which hundreds may wait. A store that is away for longer fails it before the provider is asked.
 func TestRefreshWaitsForStore(t *testing.T) {
 	for _, tc := range []struct{ silent, want int }{{0, 1}, {1, 1}, {2, 1}, {3, 1}, {1000, 0}} {
 		t.Run(fmt.Sprint(tc.silent), func(t *testing.T) {
@@ -119,13 +119,13 @@ func TestProviderDown(t *testing.T) {
 	b.provider.set(func(p *provider) { p.down = true })
 	b.clock.advance(time.Hour - earliest/2)
 	for range 10 {
-		b.use(b.Broker) // Z-A01 a token that is still good is used
+		b.use(b.Broker) // Z-A01 a token that is still valid is used
 	}
 	if n := b.refreshes(); n != 1 {
 		t.Errorf("Z-A01 %d attempts at once", n)
 	}
 	b.clock.advance(earliest)
-	// Z-A01 expired: retryable, not an error state, at most six attempts a minute.
+	// Z-A01 After the expiry the error is retryable, not an error state, with at most six attempts a minute.
 	before := b.refreshes()
 	for range 60 {
 		_, err := b.Credential(t.Context(), b.key, &b.server)
@@ -190,7 +190,7 @@ func TestRejected(t *testing.T) {
 	if n := b.refreshes(); n != 1 {
 		t.Errorf("A15 %d refreshes", n)
 	}
-	// The new token is refused, too: that is the end of it.
+	// The new token is refused, too. That ends the connection.
 	if _, err := b.Rejected(t.Context(), b.key, b.server, b.use(b.Broker)); !errors.Is(err, ErrNotConnected) {
 		t.Errorf("A15 %v", err)
 	}
@@ -200,7 +200,7 @@ func TestRejected(t *testing.T) {
 	b.counted(map[Event]int64{Refreshed: 1, Broken: 1})
 	b.settle(func() bool { return len(get(b.provider, func(p *provider) []string { return p.revoked })) == 2 })
 
-	// An hour apart, each refusal is one of its own.
+	// An hour apart, each refusal stands alone.
 	b.connect()
 	for range 3 {
 		b.clock.advance(30 * time.Minute)
@@ -234,7 +234,7 @@ func TestWaiterLeavesRefresh(t *testing.T) {
 	}
 }
 
-// A provider that is slow holds nobody up whose token is still good.
+// TestSlowProvider checks that a slow provider does not delay a caller whose token is still valid.
 func TestSlowProvider(t *testing.T) {
 	b := setup(t)
 	b.connect()
@@ -253,7 +253,7 @@ func TestSlowProvider(t *testing.T) {
 	}
 }
 
-// A12: what is lost when the process dies, or the store fails, at each point of a refresh.
+// TestRefreshInterrupted checks A12: the losses when the process dies, or the store fails, at each point of a refresh.
 func TestRefreshInterrupted(t *testing.T) {
 	dying := func() error { panic("killed") }
 	for name, tolerant := range map[string]bool{"tolerant provider": true, "strict provider": false} {
@@ -315,7 +315,7 @@ func TestRefreshInterrupted(t *testing.T) {
 		b := setup(t)
 		b.connect()
 		b.clock.advance(time.Hour)
-		gone := func() error { // with its server: that waits for no refresh
+		gone := func() error { // with its server, whose deletion waits for no refresh
 			_, err := b.DeleteServer(t.Context(), b.key.OrganizationID, b.key.ServerID, b.who.UserID, b.clock.now())
 			return err
 		}
@@ -323,7 +323,7 @@ func TestRefreshInterrupted(t *testing.T) {
 		if _, err := b.Credential(t.Context(), b.key, &b.server); !errors.Is(err, ErrNotConnected) {
 			t.Fatalf("%v", err)
 		}
-		b.settle(func() bool { return len(b.revoked()) == 4 }) // the former ones, and those that came
+		b.settle(func() bool { return len(b.revoked()) == 4 }) // the former tokens, and the new ones
 	})
 }
 
@@ -442,7 +442,8 @@ func TestCorruptCredential(t *testing.T) {
 	}
 }
 
-// A key that cannot be looked up costs nobody the connection, on no node: it works again when the store answers.
+// TestKeyLookupFails checks that a failed key lookup costs nobody the connection, on no node. It works again when the
+// store answers.
 func TestKeyLookupFails(t *testing.T) {
 	for name, use := range map[string]func(b *bundle, br *Broker) error{
 		"read": func(b *bundle, br *Broker) error {
@@ -498,8 +499,8 @@ func TestKeyLookupFails(t *testing.T) {
 	}
 }
 
-// A key that cannot be looked up when the browser comes back ends the attempt, for a code is good once, and says to connect
-// again.
+// TestCallbackKeyLookupFails checks that a failed key lookup when the browser comes back ends the attempt, because a
+// code works only once. The user is told to connect again.
 func TestCallbackKeyLookupFails(t *testing.T) {
 	b := setup(t)
 	behind := b.behind()
@@ -516,7 +517,7 @@ func TestCallbackKeyLookupFails(t *testing.T) {
 	b.use(behind)
 }
 
-// L01: no secret of the whole life of a connection reaches the log at debug level, or an error.
+// TestNothingLeaks checks L01: no secret of the whole life of a connection reaches the log at debug level, or an error.
 func TestNothingLeaks(t *testing.T) {
 	b := setup(t)
 	began := b.begin()

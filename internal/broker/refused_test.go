@@ -48,7 +48,7 @@ func (b *bundle) client() storage.OAuthClient {
 	return c
 }
 
-// as makes somebody else's connection.
+// as makes another user's connection.
 func (b *bundle) as(name string) storage.ConnectionKey {
 	b.t.Helper()
 	who, key := b.who, b.key
@@ -73,7 +73,7 @@ func refuseOnce() func(http.ResponseWriter, url.Values) bool {
 	}
 }
 
-// TestClientRefusedForOne: W13: an answer to one user's refresh is that user's alone.
+// TestClientRefusedForOne checks W13: an answer to one user's refresh concerns that user alone.
 func TestClientRefusedForOne(t *testing.T) {
 	for name, prepare := range map[string]func(*bundle){
 		"registered": func(*bundle) {},
@@ -106,8 +106,8 @@ func TestClientRefusedForOne(t *testing.T) {
 	}
 }
 
-// TestClientRefused: W13: a configured client that is refused twice puts the server into error. Tokens that have not run out are
-// used, nobody refreshes, and nobody has to connect anew once the client is good again.
+// TestClientRefused checks W13: a configured client that is refused twice puts the server into error. Tokens that have
+// not expired are used, and nobody refreshes. Nobody has to connect again once the client is good again.
 func TestClientRefused(t *testing.T) {
 	b := setup(t)
 	b.configured(storage.EntryOptions{})
@@ -146,7 +146,7 @@ func TestClientRefused(t *testing.T) {
 		t.Errorf("alice's connection is %s", c.Status)
 	}
 	b.provider.set(func(p *provider) { p.secret = "configured-secret" })
-	b.as("carol") // whoever connects leads out of it
+	b.as("carol") // any connect ends the error
 	b.server = b.reload(b.server)
 	b.use(b.Broker)
 	if b.server.Status != storage.ServerActive || b.client().Refused {
@@ -154,7 +154,8 @@ func TestClientRefused(t *testing.T) {
 	}
 }
 
-// TestClientRefusedThenMoved: S08: that tokens are used while our client is refused ends when the upstream is in doubt.
+// TestClientRefusedThenMoved checks S08: tokens in use while our client is refused are used no longer when the upstream
+// is in doubt.
 func TestClientRefusedThenMoved(t *testing.T) {
 	b := setup(t)
 	b.configured(storage.EntryOptions{})
@@ -175,7 +176,7 @@ func TestClientRefusedThenMoved(t *testing.T) {
 	}
 }
 
-// TestAuthMethod: W15: the secret goes where the provider wants it, found out or written in the entry.
+// TestAuthMethod checks W15: the secret goes where the provider wants it, found by asking or written in the entry.
 func TestAuthMethod(t *testing.T) {
 	t.Run("found out", func(t *testing.T) {
 		b := setup(t)
@@ -190,7 +191,7 @@ func TestAuthMethod(t *testing.T) {
 		if n := b.refreshes(); n != 1 {
 			t.Errorf("%d refreshes", n)
 		}
-		b.connect() // a new discovery keeps what was learned
+		b.connect() // a new discovery keeps the learned facts
 		if n := b.exchanges(); n != 3 {
 			t.Errorf("%d exchanges", n)
 		}
@@ -236,7 +237,7 @@ func TestAuthMethod(t *testing.T) {
 	})
 }
 
-// TestResource: W14: the parameter is left out where the entry says so, and where a refresh is refused for it.
+// TestResource checks W14: the parameter is left out if the entry says so, and if a refresh is refused because of it.
 func TestResource(t *testing.T) {
 	t.Run("off", func(t *testing.T) {
 		b := setup(t)
@@ -288,7 +289,7 @@ func TestResource(t *testing.T) {
 				t.Errorf("%d refreshes instead of one more", n)
 			}
 			b.clock.advance(sightingLifetime)
-			b.begin() // a new discovery keeps what was learned
+			b.begin() // a new discovery keeps the learned facts
 			if !b.client().RefreshResourceOff {
 				t.Error("not remembered")
 			}
@@ -296,7 +297,7 @@ func TestResource(t *testing.T) {
 	}
 }
 
-// TestAuthorizationParams: W16: they are sent, and never in the place of ours.
+// TestAuthorizationParams checks W16: they are sent, and never replace ours.
 func TestAuthorizationParams(t *testing.T) {
 	b := setup(t)
 	b.change(func(e *storage.DirectoryEntry) {
@@ -319,7 +320,8 @@ func TestAuthorizationParams(t *testing.T) {
 	}
 }
 
-// TestForgottenClient: W18: a client that the provider has forgotten, or let expire, is registered anew without anybody's doing.
+// TestForgottenClient checks W18: a client that the provider has forgotten, or let expire, is registered again
+// automatically.
 func TestForgottenClient(t *testing.T) {
 	registers := func(b *bundle) int { return get(b.provider, func(p *provider) int { return p.registers }) }
 	t.Run("seen at a refresh", func(t *testing.T) {
@@ -367,7 +369,7 @@ func TestForgottenClient(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		secret  bool
-		answers []func(http.ResponseWriter) // to the requests that have nobody's code; the last one to all others
+		answers []func(http.ResponseWriter) // to the requests without a user's code; the last one to all others
 		want    int
 	}{
 		{"refused once", false, []func(http.ResponseWriter){refused, words(400, "invalid_grant")}, 1},

@@ -70,7 +70,7 @@ func TestWithOutcome(t *testing.T) {
 	}
 }
 
-// Whatever is allowed is at the allowed origin and path however it is read.
+// FuzzReturnURL checks that each allowed address is at the allowed origin and path in every reading.
 func FuzzReturnURL(f *testing.F) {
 	list, err := parseReturnURLs([]string{"https://app.example.test/connected"}, false)
 	if err != nil {

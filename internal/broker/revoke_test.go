@@ -31,8 +31,8 @@ func (b *bundle) outOfOrder(is bool) {
 	b.provider.revokesNothing = is
 }
 
-// TestRevokedAgain ends a connection while its provider's revocation endpoint is out of order: another process tells it again once
-// it is back, and its server's end does not keep it from that.
+// TestRevokedAgain ends a connection while its provider's revocation endpoint is out of order. Another process tells it
+// again once the endpoint is back. The deletion of the server does not prevent that.
 func TestRevokedAgain(t *testing.T) {
 	b := setup(t)
 	b.connect()
@@ -56,7 +56,7 @@ func TestRevokedAgain(t *testing.T) {
 	if w := b.waiting(); len(w) != 1 || w[0].Attempts != 1 {
 		t.Errorf("asked at once: %+v", w)
 	}
-	// 1 s, 2 s, 4 s after the first try, and so on: twice as late each time.
+	// 1 s, 2 s, 4 s after the first try, and so on: the time doubles.
 	since := time.Duration(0)
 	for n, at := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second} {
 		if w := b.waiting(); !w[0].NextAt.Equal(w[0].CreatedAt.Add(at)) {
@@ -80,7 +80,7 @@ func TestRevokedAgain(t *testing.T) {
 	b.counted(map[Event]int64{RevokeFailed: 5, Revoked: 1})
 }
 
-// TestRevokedNever gives up a revocation after a day, and keeps nothing where the provider cannot be told.
+// TestRevokedNever gives up a revocation after a day, and keeps nothing if the provider cannot be told.
 func TestRevokedNever(t *testing.T) {
 	b := setup(t)
 	b.connect()
@@ -103,7 +103,7 @@ func TestRevokedNever(t *testing.T) {
 	}
 }
 
-// unsave has the newest tokens of the connection in memory alone, and returns their refresh token.
+// unsave leaves the newest tokens of the connection in memory only, and returns their refresh token.
 func (b *bundle) unsave() string {
 	b.t.Helper()
 	b.connect()
@@ -191,7 +191,7 @@ func TestUnsavedIsRevoked(t *testing.T) {
 	}
 }
 
-// TestUnsavedStays sweeps while the connection is as it was: its newest tokens are for the next refresh.
+// TestUnsavedStays sweeps while the connection is unchanged: its newest tokens are for the next refresh.
 func TestUnsavedStays(t *testing.T) {
 	b := setup(t)
 	b.unsave()
@@ -208,7 +208,7 @@ func TestUnsavedStays(t *testing.T) {
 	}
 }
 
-// TestRevocationNotStored ends a connection while neither its provider nor the store takes what is to be revoked.
+// TestRevocationNotStored ends a connection while neither its provider nor the store accepts the revocation.
 func TestRevocationNotStored(t *testing.T) {
 	b := setup(t)
 	b.connect()
@@ -231,7 +231,7 @@ func TestRevocationNotStored(t *testing.T) {
 	}
 }
 
-// TestTypedReplacesGrant types a credential over an account that was connected: that leaves no new grant to spare.
+// TestTypedReplacesGrant types a credential for an account that was connected: there is no new grant to spare.
 func TestTypedReplacesGrant(t *testing.T) {
 	b := setup(t)
 	b.connect()
@@ -250,7 +250,8 @@ func TestTypedReplacesGrant(t *testing.T) {
 	}
 }
 
-// TestReplacedIsRevoked connects anew. The former grant is revoked only where its entry says that this does not end the new one.
+// TestReplacedIsRevoked connects again. The former grant is revoked only if its entry says that this does not end the
+// new one.
 func TestReplacedIsRevoked(t *testing.T) {
 	for name, independent := range map[string]bool{"by default": false, "independent tokens": true} {
 		t.Run(name, func(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestSecretRotation: a provider that refuses our former secret puts the server in error and costs no user the
-// connection: it works again with the new secret.
+// TestSecretRotation checks a provider that refuses our former secret. The server is put in error, and no user loses
+// the connection: it works again with the new secret.
 func TestSecretRotation(t *testing.T) {
 	b := setup(t)
 	b.provider.set(func(p *provider) { p.noRegister, p.clientID, p.secret = true, "configured-id", "former" })

@@ -10,8 +10,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestW05NextConnectAsksForMore: what the upstream missed is asked for together with what the user had granted, until they
-// have answered.
+// TestW05NextConnectAsksForMore checks that missed scopes are asked for together with the granted ones, until the user
+// has answered.
 func TestW05NextConnectAsksForMore(t *testing.T) {
 	b := setup(t)
 	asked := func(r ConnectResult) string {
@@ -53,8 +53,9 @@ func TestW05NextConnectAsksForMore(t *testing.T) {
 	}
 }
 
-// TestW05GrantedAsAsked: a provider may leave out scope when it grants what was asked (RFC 6749 section 5.1). What was asked is
-// kept then: a user must not be sent to the provider again and again for what they have granted.
+// TestW05GrantedAsAsked checks a provider that leaves out scope when it grants the requested scope (RFC 6749 section
+// 5.1). The requested scope is kept then: a user must not be sent to the provider again and again for scopes already
+// granted.
 func TestW05GrantedAsAsked(t *testing.T) {
 	for name, tc := range map[string]struct{ says, want string }{
 		"it says nothing":  {"", "read files:write"},
@@ -88,8 +89,8 @@ func TestW05GrantedAsAsked(t *testing.T) {
 	}
 }
 
-// TestW05UnnamedPermission: a server need not say which permission it misses (RFC 6750 section 3.1). That one is missed is noted,
-// no scope is made up, and what the user has granted is asked for again.
+// TestW05UnnamedPermission checks a server that does not say which permission it misses (RFC 6750 section 3.1). The
+// missing permission is noted, no scope is made up, and the granted scopes are asked for again.
 func TestW05UnnamedPermission(t *testing.T) {
 	b := setup(t)
 	b.provider.set(func(p *provider) { p.scope = "read extra" })
@@ -122,8 +123,8 @@ func TestW05UnnamedPermission(t *testing.T) {
 	}
 }
 
-// TestW05WriteAmplifier: an upstream that misses another scope at each call makes one write a minute, and no more scopes are
-// wanted than a provider's page could show. Who has connected anew begins anew.
+// TestW05WriteAmplifier checks an upstream that misses another scope at each call. It causes one write a minute, and no
+// more wanted scopes than a provider's page could show. A user who connects again starts anew.
 func TestW05WriteAmplifier(t *testing.T) {
 	b := setup(t)
 	b.connect()
@@ -187,8 +188,8 @@ func TestW05WriteAmplifier(t *testing.T) {
 	}
 }
 
-// TestW05PlainReconnect: who connects again without a server's asking is asked for what is configured or discovered, and that
-// is kept as granted: least privilege is theirs to choose.
+// TestW05PlainReconnect checks a user who connects again when no server asked for it. The configured or discovered
+// scopes are asked for, and stored as granted: the user may choose least privilege.
 func TestW05PlainReconnect(t *testing.T) {
 	b := setup(t)
 	b.connect()
@@ -208,8 +209,9 @@ func TestW05PlainReconnect(t *testing.T) {
 	}
 }
 
-// TestRefreshScope: W14: Entra ID answers a refresh without `scope` with a token for something else (anthropics/claude-code#89862).
-// What the user was asked for is sent where the entry says so, and not what was granted: Entra ID refuses that (AADSTS70011).
+// TestRefreshScope checks W14: Entra ID answers a refresh without `scope` with a token for something else
+// (anthropics/claude-code#89862). If the entry says so, the requested scopes are sent, not the granted ones: Entra ID
+// refuses those (AADSTS70011).
 func TestRefreshScope(t *testing.T) {
 	for name, tc := range map[string]struct {
 		on     bool
@@ -242,7 +244,7 @@ func TestRefreshScope(t *testing.T) {
 					t.Errorf("after the user's answer it does not give enough (%v)", err)
 				}
 			}
-			for range 2 { // what was asked for is kept with the next token
+			for range 2 { // the requested scopes are kept with the next token
 				b.clock.advance(time.Hour)
 				b.use(b.node())
 				forms := get(b.provider, func(p *provider) []url.Values { return p.forms })

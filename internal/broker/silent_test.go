@@ -10,7 +10,7 @@ import (
 	"github.com/durward-gateway/durward/internal/seal/sealtest"
 )
 
-// TestSilent: L01, what holds a credential, or what one is redeemed with, does not show it.
+// TestSilent checks L01: values that hold a credential, or secrets for redeeming one, do not show it.
 func TestSilent(t *testing.T) {
 	secret := seal.NewSecret(sealtest.Canary)
 	g := grant{ID: "i", Access: secret, Refresh: secret, Key: secret, Username: secret, Password: secret}

@@ -12,8 +12,8 @@ import (
 	"github.com/durward-gateway/durward/internal/oauthflow"
 )
 
-// TestHangingProvider has another organization with more revocations than fit into a batch, all due for longer, whose provider takes
-// them and never answers: it holds its own turns, and nobody else waits for it.
+// TestHangingProvider has another organization with more revocations than fit into a batch, all due for longer. Its
+// provider takes the requests and never answers. It holds its own turns only, and nobody else waits for it.
 func TestHangingProvider(t *testing.T) {
 	b := setup(t)
 	b.connect()
@@ -42,7 +42,7 @@ func TestHangingProvider(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.settle(func() bool { return hanging.Load() == revokersOfOne })
-	// One that is told at once, and one that is told again.
+	// Neither the first try of a revocation nor its repetition waits for the hanging provider.
 	b.outOfOrder(true)
 	if err := b.Disconnect(t.Context(), b.key); err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestHangingProvider(t *testing.T) {
 		t.Errorf("%d of the hanging provider's are in memory, want %d", n, revokeShare)
 	}
 	b.turns.mu.Unlock()
-	// Nothing new of it waits in memory.
+	// Nothing new of the hostile organization waits in memory.
 	v, err := b.sealRevocation(hostile, &sealedRevocation{Endpoint: hangs.URL})
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestHangingProvider(t *testing.T) {
 	b.settle(func() bool { return b.telling() == 0 && len(b.turns.all) == 0 })
 }
 
-// telling returns of how many organizations something is told, or waits in memory.
+// telling returns the number of organizations with revocations that are being told or wait in memory.
 func (b *bundle) telling() int {
 	b.turns.mu.Lock()
 	defer b.turns.mu.Unlock()
