@@ -124,7 +124,7 @@ func TestW05UnnamedPermission(t *testing.T) {
 }
 
 // TestW05WriteAmplifier checks an upstream that misses another scope at each call. It causes one write a minute, and no
-// more wanted scopes than a provider's page could show. A user who connects again starts anew.
+// more wanted scopes than a provider's page could show. A user who connects again starts from zero.
 func TestW05WriteAmplifier(t *testing.T) {
 	b := setup(t)
 	b.connect()

@@ -20,7 +20,7 @@ import (
 // M20). One call that passes takes less than maxEvaluation.
 const (
 	maxComparisons = 1 << 20                  // of elements with elements
-	maxSearch      = costLimit * bytesPerStep // bytes of a text times bytes of the text searched in it: as the cost limit would allow
+	maxSearch      = costLimit * bytesPerStep // bytes of a text times bytes of the text sought in it: up to the cost limit
 	maxText        = 4 << 20                  // bytes of a text that a function makes
 	maxRegexSteps  = 1 << 23                  // bytes of a text times instructions of a pattern
 	maxPattern     = 1000                     // bytes of a pattern that is not written in the expression
