@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -185,6 +186,18 @@ func chunksOf(m *memory) []storage.AuditChunk {
 	return m.chunks
 }
 
+// abandon ends a journal as kill -9 does at a moment when its ring has nothing that the segment's file has not.
+func abandon(t testing.TB, j *Journal) {
+	t.Helper()
+	kill(t, j)
+	if err := j.segment.file.Settle(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(j.dir, ringName)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+}
+
 // kill ends a journal as kill -9 does: nothing more is written.
 func kill(t testing.TB, j *Journal) {
 	t.Helper()
@@ -237,7 +250,7 @@ func TestRecovery(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			kill(t, j)
+			abandon(t, j)
 			tear(t, j, c.tail)
 			again := openJournal(t, testOptions(t, dir))
 			report := wantClean(t, dir, store)
@@ -318,7 +331,7 @@ func (f *faulty) Sync() error {
 	case instead != nil:
 		return instead()
 	case fault != nil:
-		return fault
+		return errors.Join(f.file.Settle(), fault)
 	}
 	return f.file.Sync()
 }
@@ -329,13 +342,15 @@ func (f *faulty) set(set func()) {
 	set()
 }
 
-// faultyOptions are those of a journal on a disk with faults, and the file that it has made last.
-func faultyOptions(t testing.TB, dir string) (Options, func() *faulty) {
+// createDirect makes a file as on a system without rings.
+func createDirect(path string, _ *ring) (file, error) { return createPlain(path) }
+
+func faultyOptions(t testing.TB, dir string, create func(path string, r *ring) (file, error)) (Options, func() *faulty) {
 	var mu sync.Mutex
 	var last *faulty
 	o := testOptions(t, dir)
-	o.create = func(path string) (file, error) {
-		f, err := createFile(path)
+	o.create = func(path string, r *ring) (file, error) {
+		f, err := create(path, r)
 		mu.Lock()
 		defer mu.Unlock()
 		last = &faulty{file: f}
@@ -360,13 +375,14 @@ func TestFullDisk(t *testing.T) {
 		"a part fits and stays": {40, errDisk},
 		"a line and a part fit": {700, errDisk},
 	} {
-		t.Run(name, func(t *testing.T) { testFullDisk(t, c.short, c.truncate) })
+		t.Run(name, func(t *testing.T) { testFullDisk(t, createFile, c.short, c.truncate) })
+		t.Run(name+", without a ring", func(t *testing.T) { testFullDisk(t, createDirect, c.short, c.truncate) })
 	}
 }
 
-func testFullDisk(t *testing.T, short int, truncate error) {
+func testFullDisk(t *testing.T, create func(path string, r *ring) (file, error), short int, truncate error) {
 	dir := t.TempDir()
-	o, disk := faultyOptions(t, dir)
+	o, disk := faultyOptions(t, dir, create)
 	j := openJournal(t, o)
 	if err := j.Append(acme, intent("before")); err != nil {
 		t.Fatal(err)
@@ -397,7 +413,7 @@ func testFullDisk(t *testing.T, short int, truncate error) {
 // one nothing is acknowledged.
 func TestFailedSync(t *testing.T) {
 	dir := t.TempDir()
-	o, disk := faultyOptions(t, dir)
+	o, disk := faultyOptions(t, dir, createFile)
 	j := openJournal(t, o)
 	j.SyncAlways(true)
 	first := disk()
@@ -422,8 +438,13 @@ func TestFailedSync(t *testing.T) {
 
 // TestFailedLastSync: the same when it is the one that ends a segment, all of which is in the file.
 func TestFailedLastSync(t *testing.T) {
+	t.Run("ring", func(t *testing.T) { testFailedLastSync(t, createFile) })
+	t.Run("without a ring", func(t *testing.T) { testFailedLastSync(t, createDirect) })
+}
+
+func testFailedLastSync(t *testing.T, create func(path string, r *ring) (file, error)) {
 	dir := t.TempDir()
-	o, disk := faultyOptions(t, dir)
+	o, disk := faultyOptions(t, dir, create)
 	j := openJournal(t, o)
 	leaveAlone(j)
 	if err := j.Append(acme, intent("unsure")); err != nil {
@@ -450,7 +471,12 @@ func TestFailedLastSync(t *testing.T) {
 // TestWaitBehindFailedSync: who waits for a sync that fails, or for the one behind it, is told so, also when the segment is given up
 // before they come to ask.
 func TestWaitBehindFailedSync(t *testing.T) {
-	o, disk := faultyOptions(t, t.TempDir())
+	t.Run("ring", func(t *testing.T) { testWaitBehindFailedSync(t, createFile) })
+	t.Run("without a ring", func(t *testing.T) { testWaitBehindFailedSync(t, createDirect) })
+}
+
+func testWaitBehindFailedSync(t *testing.T, create func(path string, r *ring) (file, error)) {
+	o, disk := faultyOptions(t, t.TempDir(), create)
 	j := openJournal(t, o)
 	leaveAlone(j)
 	marks := make([]int64, 3)
@@ -504,7 +530,7 @@ func TestWaitBehindFailedSync(t *testing.T) {
 func TestSyncsByTurns(t *testing.T) {
 	for name, end := range map[string]func(j *Journal) error{"a segment": (*Journal).advance, "the journal": (*Journal).Close} {
 		t.Run(name, func(t *testing.T) {
-			o, disk := faultyOptions(t, t.TempDir())
+			o, disk := faultyOptions(t, t.TempDir(), createFile)
 			j := openJournal(t, o)
 			leaveAlone(j)
 			if err := j.Append(acme, intent("create_issue")); err != nil {
@@ -559,7 +585,12 @@ func turn(j *Journal) error {
 
 // TestSyncAlways: concurrent calls share syncs, and none returns before its own.
 func TestSyncAlways(t *testing.T) {
-	o, disk := faultyOptions(t, t.TempDir())
+	t.Run("ring", func(t *testing.T) { testSyncAlways(t, createFile) })
+	t.Run("without a ring", func(t *testing.T) { testSyncAlways(t, createDirect) })
+}
+
+func testSyncAlways(t *testing.T, create func(path string, r *ring) (file, error)) {
+	o, disk := faultyOptions(t, t.TempDir(), create)
 	j := openJournal(t, o)
 	j.SyncAlways(true)
 	// The first checkpoint comes with the first tick of the journal's own, which does not sync it at once.
