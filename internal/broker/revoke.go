@@ -143,7 +143,7 @@ func (b *Broker) tellSoon(v storage.Revocation, told *sealedRevocation) {
 // tryRevocation tells the provider once, when it is the organization's turn. A revocation that the provider does not
 // accept is tried again.
 func (b *Broker) tryRevocation(ctx context.Context, v storage.Revocation, told *sealedRevocation) {
-	leave, ok := b.turns.enter(b.ctx, v.OrganizationID)
+	leave, ok := b.turns.enter(b.ctx, v.OrganizationID) //nolint:contextcheck // a turn is waited for as long as the broker is open
 	if !ok {
 		return
 	}
