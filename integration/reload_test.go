@@ -71,8 +71,7 @@ func (r *running) call() {
 	r.callTool(r.user, r.oauth, r.session, "echo").want(r.t, http.StatusOK)
 }
 
-// TestReload checks that a reload costs nobody anything: streams, sessions, connections, caches and counters are what
-// they were.
+// TestReload checks that a reload keeps streams, sessions, connections, caches and counters.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	r := startRunning(t, settings{})

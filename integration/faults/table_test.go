@@ -13,7 +13,7 @@ var (
 	testText   = regexp.MustCompile(`\bTest\w+`)
 )
 
-// TestTable checks that the tests that README.md names for each fault are where it says, and no fault is left out.
+// TestTable checks that README.md names a test for each fault, and that each of them is in the named package.
 func TestTable(t *testing.T) {
 	page, err := os.ReadFile("README.md")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Whose tells to whom the browser that ends an attempt belongs, as far as is known.
+// Whose names the owner of the browser that ends an attempt, as far as it is known.
 type Whose int
 
 // Values of Whose. The zero value refuses the browser.

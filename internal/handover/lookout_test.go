@@ -137,7 +137,7 @@ func TestLookout(t *testing.T) {
 				t.Errorf("enlisted %d times", n)
 			}
 			c.listener.mu.Unlock()
-			time.Sleep(2 * lookAfter) // there is no lookout
+			time.Sleep(2 * lookAfter) // the lookout ends; the clock is the bubble's
 			ended := background(c)
 			_ = client.Close()
 			time.Sleep(lookAfter)

@@ -185,9 +185,9 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// TestEvaluationsAreReused checks that the memory of the first evaluation is reused, and that a condition with the same
+// TestAllocationsAreReused checks that the memory of the first evaluation is reused, and that a condition with the same
 // result for all items of a list is evaluated once.
-func TestEvaluationsAreReused(t *testing.T) {
+func TestAllocationsAreReused(t *testing.T) {
 	if raceEnabled {
 		t.Skip("counts differ under the race detector")
 	}

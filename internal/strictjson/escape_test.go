@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestEscapes puts every byte behind a backslash and into each place of a \uXXXX. It checks that the same escapes are
-// accepted as by encoding/json, with the same meaning.
+// TestEscapes puts every byte behind a backslash, and into each place of an escape of four hexadecimal digits. It checks that
+// the same escapes are accepted as by encoding/json, with the same meaning.
 func TestEscapes(t *testing.T) {
 	for b := range 256 {
 		for _, around := range [][2]string{{`\`, ""}, {`\u`, "0e9"}, {`\u0`, "e9"}, {`\u00`, "9"}, {`\u00e`, ""}, {`\ud83d\u`, "e00"}, {`\ud83d\ude0`, ""}} {

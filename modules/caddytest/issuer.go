@@ -27,7 +27,7 @@ type Issuer struct {
 	// idToken is the answer of the token endpoint, and asked holds the requests to it.
 	idToken string
 	asked   []*http.Request
-	// refusal is what the token endpoint answers in place of tokens; nil: it gives them.
+	// refusal replaces the tokens in the answer of the token endpoint; nil: it gives tokens.
 	refusal Object
 	// userinfo holds the answer of that endpoint; nil: there is none.
 	userinfo Object
