@@ -139,14 +139,20 @@ func spares(by *storage.Connection, client storage.OAuthClient, independent bool
 }
 
 // speaker returns the client that the tokens of a connection were issued to, and the endpoint for revoking them. This
-// is the server's client, or a former one that the connection remembers. No other client gets to know the tokens.
+// is the server's client, or a former one that the connection remembers. No other client gets to know the tokens, nor
+// does an endpoint that somebody has put in the provider's place.
 func (e *ending) speaker(ended storage.Ended, then issued) (endpoint string, auth oauthflow.ClientAuth, err error) {
+	unknown := errors.New("they were issued to a former client, of which nothing is known any more")
 	if ended.Client != nil && issuedTo(ended.Former, *ended.Client) {
-		auth, err = e.b.auth(ended.Server, *ended.Client)
-		return ended.Client.Endpoints.RevocationEndpoint, auth, err
+		endpoint = ended.Client.Endpoints.RevocationEndpoint
+		if then.mayGoTo(endpoint, ended.Server.Entry.OAuth.RevocationEndpoint) {
+			auth, err = e.b.auth(ended.Server, *ended.Client)
+			return endpoint, auth, err
+		}
+		unknown = errors.New("the revocation endpoint has changed since they were issued")
 	}
 	if !then.known() {
-		return "", auth, errors.New("they were issued to a former client, of which nothing is known any more")
+		return "", auth, unknown
 	}
 	auth = oauthflow.ClientAuth{ID: ended.Former.ClientID, Secret: then.Secret, Method: then.Method}
 	auth.Roots, err = directory.TrustedRoots(ended.Server.Entry.Options.TrustedCA)

@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"net/url"
+
 	"github.com/durward-gateway/durward/internal/oauthflow"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
@@ -14,16 +16,39 @@ type issued struct {
 	Endpoint string                  // revocation endpoint
 	Method   string
 	Secret   seal.Secret
+	// Origins holds the origins of the provider's token and revocation endpoint, blank-separated. It is "" in a grant
+	// that an older version stored.
+	Origins string
 }
 
 func issuedBy(client storage.OAuthClient, auth oauthflow.ClientAuth) issued {
-	if client.Kind == storage.ClientConfigured && !auth.Secret.Empty() {
-		return issued{Kind: client.Kind}
+	at := client.Endpoints
+	provider, err := origins(at.TokenEndpoint, at.RevocationEndpoint)
+	if err != nil {
+		provider = unknownOrigin
 	}
-	return issued{Kind: client.Kind, Endpoint: client.Endpoints.RevocationEndpoint, Method: auth.Method, Secret: auth.Secret}
+	if client.Kind == storage.ClientConfigured && !auth.Secret.Empty() {
+		return issued{Kind: client.Kind, Origins: provider}
+	}
+	return issued{Kind: client.Kind, Endpoint: at.RevocationEndpoint, Method: auth.Method, Secret: auth.Secret, Origins: provider}
 }
+
+// unknownOrigin is the origin of no URL.
+const unknownOrigin = "unknown"
 
 // known reports whether the client can prove its identity.
 func (i issued) known() bool {
 	return i.Kind != "" && (i.Kind != storage.ClientConfigured || i.Endpoint != "")
+}
+
+// mayGoTo reports whether the tokens may be sent to an endpoint of the provider. configured is the endpoint in the
+// directory entry; an endpoint that the entry leaves out comes from the metadata of the issuer that the connection is
+// bound to. An endpoint in the entry must be at an origin that the provider had when the user connected. Otherwise an
+// administrator who changes the entry alone would be sent the tokens of all users.
+func (i issued) mayGoTo(endpoint, configured string) bool {
+	if configured == "" || i.Origins == "" {
+		return true
+	}
+	u, err := url.Parse(endpoint)
+	return err == nil && place{origin: i.Origins}.holds(u)
 }

@@ -133,7 +133,7 @@ func TestIssuedByConfiguredClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g.Issued != (issued{Kind: storage.ClientConfigured}) || !g.Issued.Secret.Equal(seal.Secret{}) {
+	if g.Issued != (issued{Kind: storage.ClientConfigured, Origins: b.provider.URL}) || !g.Issued.Secret.Equal(seal.Secret{}) {
 		t.Errorf("%+v", g.Issued)
 	}
 	if err := b.Disconnect(t.Context(), b.key); err != nil {

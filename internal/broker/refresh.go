@@ -209,6 +209,8 @@ func (r *refresher) edit(ctx context.Context, c *storage.Connection) error {
 			return &UnavailableError{RetryAfter: b.retries.failed(r.key, b.now()), Cause: errors.New("the server's OAuth client has changed")} // the present token still works
 		}
 		return r.fall(c, "the server's OAuth client has changed since you connected")
+	case !g.Issued.mayGoTo(r.client.Endpoints.TokenEndpoint, r.server.Entry.OAuth.TokenEndpoint):
+		return r.fall(c, "the server's token endpoint has changed since you connected")
 	case g.Refresh.Empty() && r.forced:
 		return r.fall(c, "the server refuses the credential")
 	case g.Refresh.Empty():

@@ -24,6 +24,7 @@ type sealedGrant struct {
 	ClientSecret string `json:"client_secret,omitempty"`
 	ClientMethod string `json:"client_method,omitempty"`
 	RevokeAt     string `json:"revoke_at,omitempty"`
+	Provider     string `json:"provider,omitempty"` // origins of its endpoints
 }
 
 func (g grant) encode() ([]byte, error) {
@@ -31,6 +32,7 @@ func (g grant) encode() ([]byte, error) {
 		ID: g.ID, Access: g.Access.Reveal(), Refresh: g.Refresh.Reveal(), Asked: g.Asked, Key: g.Key.Reveal(),
 		Username: g.Username.Reveal(), Password: g.Password.Reveal(), Forced: g.Forced, Unusable: g.Unusable,
 		ClientKind: string(g.Issued.Kind), ClientSecret: g.Issued.Secret.Reveal(), ClientMethod: g.Issued.Method, RevokeAt: g.Issued.Endpoint,
+		Provider: g.Issued.Origins,
 	})
 }
 
@@ -44,6 +46,7 @@ func decodeGrant(plain []byte) (grant, error) {
 		Username: seal.NewSecret(s.Username), Password: seal.NewSecret(s.Password), Forced: s.Forced, Unusable: s.Unusable,
 		Issued: issued{
 			Kind: storage.OAuthClientKind(s.ClientKind), Endpoint: s.RevokeAt, Method: s.ClientMethod, Secret: seal.NewSecret(s.ClientSecret),
+			Origins: s.Provider,
 		},
 	}, nil
 }
