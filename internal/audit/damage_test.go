@@ -38,7 +38,7 @@ func TestUnreadableLine(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			abandon(t, j)
+			kill(t, j)
 			path := segmentPath(j.dir, 1)
 			lines := bytes.SplitAfter([]byte(readFile(t, path)), []byte("\n"))
 			lines[2] = damage(lines[2])

@@ -200,7 +200,7 @@ func testFormerOutcomes(t *testing.T, format int, packed byte, wantRecords int, 
 	}
 	repackFormer(t, &store.chunks[0], packed)
 	record(3)
-	abandon(t, j)
+	kill(t, j)
 	unseal(t, j.dir, 1, format)
 	store.chunks[0].MAC = storage.AuditMAC{}
 	wantClean(t, root, store)

@@ -3,8 +3,8 @@
 // that get a copy; and the verification of all of it.
 //
 // A journal is a directory of segments, files of lines (see line.go). There is one chain for each organization, node and
-// segment. What a journal acknowledged survives the process (it is in the kernel's hands: written, or copied into a mapping
-// of the journal's ring, see ring.go), and the machine after at most SyncEvery, or at once with sync always.
+// segment. What a journal acknowledged survives the process, because the kernel has it, and the machine after at most SyncEvery, or at once
+// with sync always.
 package audit
 
 import (
@@ -42,10 +42,6 @@ var (
 	errClosed      = errors.New("audit journal is closed")
 	// errFault: a part of a file that was there cannot be written.
 	errFault = errors.New("the file was cut off, or its disk fails")
-	// errLeft: the segment was given up before what is in the ring was written to its file.
-	errLeft = errors.New("the segment was given up")
-	// errNoRing: this system, or this file system, has none.
-	errNoRing = errors.New("there can be no ring")
 )
 
 // Options of a journal. Members without a default must be given.
@@ -67,8 +63,8 @@ type Options struct {
 	SegmentAge      time.Duration
 	CheckpointEvery time.Duration
 
-	create  func(path string, r *ring) (file, error) // for tests: a disk with faults
-	trusted func(dir string) bool                    // whether a journal that was left is gone on with; nil: always
+	create  func(path string) (file, error) // for tests: a disk with faults
+	trusted func(dir string) bool           // whether a journal that was left is gone on with; nil: always
 }
 
 func (o Options) withDefaults() Options {
@@ -97,43 +93,16 @@ func (o Options) withDefaults() Options {
 type file interface {
 	// Write appends. What it took is in the kernel's hands.
 	Write([]byte) (int, error)
-	// Prefetch makes the next Write quicker when something else is done first.
-	Prefetch()
-	// Cheap reports whether Write costs so little that concurrent callers need not share it.
-	Cheap() bool
 	// Truncate takes away what is behind size, which is within what the last Write has added.
 	Truncate(size int64) error
-	// Settle puts into the file itself what Write took. It may run beside Write.
-	Settle() error
-	// Sync is Settle, and forces the file to the disk. It may run beside Write.
+	// Sync forces the file to the disk. It may run beside Write.
 	Sync() error
-	// Close ends the file; Release leaves it as it is.
 	Close() error
-	Release() error
 }
 
-// plainFile is written with a system call for each Write.
-type plainFile struct{ *os.File }
-
-func createPlain(path string) (file, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	return plainFile{f}, nil
+func createFile(path string) (file, error) {
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
 }
-
-// Cheap implements file.
-func (plainFile) Cheap() bool { return false }
-
-// Prefetch implements file.
-func (plainFile) Prefetch() {}
-
-// Settle implements file.
-func (plainFile) Settle() error { return nil }
-
-// Release implements file.
-func (f plainFile) Release() error { return f.Close() }
 
 // Journal is a node's journal. It is safe for concurrent use.
 type Journal struct {
@@ -157,7 +126,6 @@ type Journal struct {
 	written   int64  // bytes of lines, of all segments
 	grouped   int    // how many outcomes are in no record yet
 	segment   segment
-	ring      *ring      // nil: segments are written to directly
 	pending   []byte     // lines that are not written yet
 	additions []addition // the records in them
 	scratch   []byte     // what is hashed of a record
@@ -232,9 +200,6 @@ func Open(o Options) (*Journal, error) {
 	}
 	j.node = filepath.Base(j.dir)
 	if err := j.begin(); err != nil {
-		if j.ring != nil {
-			err = errors.Join(err, j.ring.release())
-		}
 		j.unlock()
 		return nil, fmt.Errorf("opening the audit journal: %w", err)
 	}
@@ -278,14 +243,6 @@ func (j *Journal) Flush() error {
 	return j.flushAll()
 }
 
-// settle writes to the segment's file what is in the ring alone, for those who read the file.
-func (j *Journal) settle() error {
-	j.mu.Lock()
-	current := j.segment.file
-	j.mu.Unlock()
-	return current.Settle()
-}
-
 // Checkpoint makes a checkpoint now, if anything was recorded since the last one.
 func (j *Journal) Checkpoint() error {
 	j.mu.Lock()
@@ -320,11 +277,6 @@ func (j *Journal) Close() error {
 		j.tell(err)
 	}
 	err = errors.Join(err, j.segment.file.Close())
-	if j.ring != nil && err == nil {
-		err = j.ring.remove()
-	} else if j.ring != nil {
-		err = errors.Join(err, j.ring.release()) // the next start takes from it what is not in the file
-	}
 	j.unlock()
 	if err != nil {
 		return fmt.Errorf("closing the audit journal: %w", err)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -186,18 +185,6 @@ func chunksOf(m *memory) []storage.AuditChunk {
 	return m.chunks
 }
 
-// abandon ends a journal as kill -9 does at a moment when its ring has nothing that the segment's file has not.
-func abandon(t testing.TB, j *Journal) {
-	t.Helper()
-	kill(t, j)
-	if err := j.segment.file.Settle(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(j.dir, ringName)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		t.Fatal(err)
-	}
-}
-
 // kill ends a journal as kill -9 does: nothing more is written.
 func kill(t testing.TB, j *Journal) {
 	t.Helper()
@@ -250,7 +237,7 @@ func TestRecovery(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			abandon(t, j)
+			kill(t, j)
 			tear(t, j, c.tail)
 			again := openJournal(t, testOptions(t, dir))
 			report := wantClean(t, dir, store)
@@ -331,7 +318,7 @@ func (f *faulty) Sync() error {
 	case instead != nil:
 		return instead()
 	case fault != nil:
-		return errors.Join(f.file.Settle(), fault)
+		return fault
 	}
 	return f.file.Sync()
 }
@@ -342,15 +329,13 @@ func (f *faulty) set(set func()) {
 	set()
 }
 
-// createDirect makes a file as on a system without rings.
-func createDirect(path string, _ *ring) (file, error) { return createPlain(path) }
-
-func faultyOptions(t testing.TB, dir string, create func(path string, r *ring) (file, error)) (Options, func() *faulty) {
+// faultyOptions are those of a journal on a disk with faults, and the file that it has made last.
+func faultyOptions(t testing.TB, dir string) (Options, func() *faulty) {
 	var mu sync.Mutex
 	var last *faulty
 	o := testOptions(t, dir)
-	o.create = func(path string, r *ring) (file, error) {
-		f, err := create(path, r)
+	o.create = func(path string) (file, error) {
+		f, err := createFile(path)
 		mu.Lock()
 		defer mu.Unlock()
 		last = &faulty{file: f}
@@ -375,14 +360,13 @@ func TestFullDisk(t *testing.T) {
 		"a part fits and stays": {40, errDisk},
 		"a line and a part fit": {700, errDisk},
 	} {
-		t.Run(name, func(t *testing.T) { testFullDisk(t, createFile, c.short, c.truncate) })
-		t.Run(name+", without a ring", func(t *testing.T) { testFullDisk(t, createDirect, c.short, c.truncate) })
+		t.Run(name, func(t *testing.T) { testFullDisk(t, c.short, c.truncate) })
 	}
 }
 
-func testFullDisk(t *testing.T, create func(path string, r *ring) (file, error), short int, truncate error) {
+func testFullDisk(t *testing.T, short int, truncate error) {
 	dir := t.TempDir()
-	o, disk := faultyOptions(t, dir, create)
+	o, disk := faultyOptions(t, dir)
 	j := openJournal(t, o)
 	if err := j.Append(acme, intent("before")); err != nil {
 		t.Fatal(err)
@@ -413,7 +397,7 @@ func testFullDisk(t *testing.T, create func(path string, r *ring) (file, error),
 // one nothing is acknowledged.
 func TestFailedSync(t *testing.T) {
 	dir := t.TempDir()
-	o, disk := faultyOptions(t, dir, createFile)
+	o, disk := faultyOptions(t, dir)
 	j := openJournal(t, o)
 	j.SyncAlways(true)
 	first := disk()
@@ -438,13 +422,8 @@ func TestFailedSync(t *testing.T) {
 
 // TestFailedLastSync: the same when it is the one that ends a segment, all of which is in the file.
 func TestFailedLastSync(t *testing.T) {
-	t.Run("ring", func(t *testing.T) { testFailedLastSync(t, createFile) })
-	t.Run("without a ring", func(t *testing.T) { testFailedLastSync(t, createDirect) })
-}
-
-func testFailedLastSync(t *testing.T, create func(path string, r *ring) (file, error)) {
 	dir := t.TempDir()
-	o, disk := faultyOptions(t, dir, create)
+	o, disk := faultyOptions(t, dir)
 	j := openJournal(t, o)
 	leaveAlone(j)
 	if err := j.Append(acme, intent("unsure")); err != nil {
@@ -471,12 +450,7 @@ func testFailedLastSync(t *testing.T, create func(path string, r *ring) (file, e
 // TestWaitBehindFailedSync: who waits for a sync that fails, or for the one behind it, is told so, also when the segment is given up
 // before they come to ask.
 func TestWaitBehindFailedSync(t *testing.T) {
-	t.Run("ring", func(t *testing.T) { testWaitBehindFailedSync(t, createFile) })
-	t.Run("without a ring", func(t *testing.T) { testWaitBehindFailedSync(t, createDirect) })
-}
-
-func testWaitBehindFailedSync(t *testing.T, create func(path string, r *ring) (file, error)) {
-	o, disk := faultyOptions(t, t.TempDir(), create)
+	o, disk := faultyOptions(t, t.TempDir())
 	j := openJournal(t, o)
 	leaveAlone(j)
 	marks := make([]int64, 3)
@@ -530,7 +504,7 @@ func testWaitBehindFailedSync(t *testing.T, create func(path string, r *ring) (f
 func TestSyncsByTurns(t *testing.T) {
 	for name, end := range map[string]func(j *Journal) error{"a segment": (*Journal).advance, "the journal": (*Journal).Close} {
 		t.Run(name, func(t *testing.T) {
-			o, disk := faultyOptions(t, t.TempDir(), createFile)
+			o, disk := faultyOptions(t, t.TempDir())
 			j := openJournal(t, o)
 			leaveAlone(j)
 			if err := j.Append(acme, intent("create_issue")); err != nil {
@@ -585,12 +559,7 @@ func turn(j *Journal) error {
 
 // TestSyncAlways: concurrent calls share syncs, and none returns before its own.
 func TestSyncAlways(t *testing.T) {
-	t.Run("ring", func(t *testing.T) { testSyncAlways(t, createFile) })
-	t.Run("without a ring", func(t *testing.T) { testSyncAlways(t, createDirect) })
-}
-
-func testSyncAlways(t *testing.T, create func(path string, r *ring) (file, error)) {
-	o, disk := faultyOptions(t, t.TempDir(), create)
+	o, disk := faultyOptions(t, t.TempDir())
 	j := openJournal(t, o)
 	j.SyncAlways(true)
 	// The first checkpoint comes with the first tick of the journal's own, which does not sync it at once.

@@ -64,7 +64,7 @@ func appendUntilKilled(dir string) {
 			case i%97 == 0:
 				e.Session = strings.Repeat("x", 20_000)
 			case i%307 == 306:
-				e.Session = strings.Repeat("y", ringSize*2/3)
+				e.Session = strings.Repeat("y", 700_000)
 			}
 			if err := j.Append([]string{acme, other}[i%2], e); err != nil {
 				return err
@@ -117,7 +117,7 @@ func TestKilled(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6)) //nolint:gosec // the same in every run
 	var root string
 	var acknowledged []string
-	inRing, all := 0, 0
+	all := 0
 	const rounds = 12
 	for round := range rounds {
 		if round%6 == 0 {
@@ -130,21 +130,14 @@ func TestKilled(t *testing.T) {
 		if changed := cmp.Diff(before, snapshot(t, root)); changed != "" {
 			t.Errorf("reading changed something: %s", changed)
 		}
-		files := wholeFiles(t, root)
 		j := openJournal(t, killedOptions(root))
-		if files < wholeFiles(t, root) {
-			inRing++
-		}
 		verifyKilled(t, root, acknowledged)
 		kill(t, j) // the next one goes on in another segment
 		if t.Failed() {
 			return
 		}
 	}
-	if inRing < rounds/4 { // how often depends on how busy the machine is
-		t.Errorf("%d of %d times the ring had what no file had: the ring is hardly tried", inRing, rounds)
-	}
-	t.Logf("%d records were acknowledged; %d of %d times the ring had some of them alone", all, inRing, rounds)
+	t.Logf("%d records were acknowledged", all)
 }
 
 // untilKilled returns the records that a process acknowledged before it was killed.
@@ -180,23 +173,6 @@ func untilKilled(t *testing.T, root string, records int) (ids []string) {
 		t.Fatalf("%d records, and it ended", len(ids))
 	}
 	return ids
-}
-
-// wholeFiles counts the records that are in the segments' files.
-func wholeFiles(t *testing.T, root string) (records int) {
-	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(root, "*", "*"+segmentSuffix))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range paths {
-		all, err := scan(path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		records += all.records
-	}
-	return records
 }
 
 func verifyKilled(t *testing.T, root string, acknowledged []string) {

@@ -123,8 +123,7 @@ func (j *Journal) advance() error {
 	defer j.mu.Unlock()
 	j.notice()
 	now := j.options.Now()
-	// Nobody finds what is in a ring that was removed or replaced: the segment ends, and the next one has another.
-	full := j.full() || (j.ring != nil && !j.ring.there()) || (len(j.segment.chains) > 0 && now.Sub(j.segment.began) >= j.options.SegmentAge)
+	full := j.full() || (len(j.segment.chains) > 0 && now.Sub(j.segment.began) >= j.options.SegmentAge)
 	switch {
 	case full || j.failure != nil || j.segment.ended:
 		return j.rotate()

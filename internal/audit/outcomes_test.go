@@ -160,7 +160,7 @@ func TestOutcomesOfOrganizations(t *testing.T) {
 func TestOutcomesOfFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := t.TempDir()
-		o, disk := faultyOptions(t, root, createFile)
+		o, disk := faultyOptions(t, root)
 		j := openJournal(t, o)
 		ids := calls(t, j, acme, 3)
 		disk().set(func() { disk().write = errDisk })
@@ -345,7 +345,7 @@ func TestTamperedOutcomes(t *testing.T) {
 			if err := newShipper(j, store).ship(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			abandon(t, j)
+			kill(t, j)
 			wantClean(t, root, store)
 			path := segmentPath(j.dir, 1)
 			text := []byte(strings.TrimRight(readFile(t, path), "\x00"))
@@ -484,7 +484,7 @@ func TestOutcomesApart(t *testing.T) {
 
 // TestOutcomesOfABrokenDisk: what waits when the journal is closed and cannot be written is counted.
 func TestOutcomesOfABrokenDisk(t *testing.T) {
-	o, disk := faultyOptions(t, t.TempDir(), createFile)
+	o, disk := faultyOptions(t, t.TempDir())
 	j := openJournal(t, o)
 	e := intent("pay")
 	if err := j.Append(acme, e); err != nil {

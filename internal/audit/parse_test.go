@@ -113,8 +113,8 @@ func TestSegmentNumber(t *testing.T) {
 
 // TestTrimZeros: zeros at the end are taken away, whole pages of them too, and no others.
 func TestTrimZeros(t *testing.T) {
-	for _, before := range []int{0, 1, directSize - 1, directSize, directSize + 1} {
-		for _, zeros := range []int{0, 1, directSize - 1, directSize, directSize + 1, 3 * directSize} {
+	for _, before := range []int{0, 1, pageSize - 1, pageSize, pageSize + 1} {
+		for _, zeros := range []int{0, 1, pageSize - 1, pageSize, pageSize + 1, 3 * pageSize} {
 			text := make([]byte, before+zeros)
 			for i := range before {
 				text[i] = 'x'

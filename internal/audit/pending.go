@@ -13,8 +13,8 @@ import (
 // process; with an error (ErrUnavailable) the record does not exist. ID and time of the entry must be set; an outcome, whose
 // Call is, needs no ID.
 //
-// Where a write is a system call, the first of concurrent callers lets the others add their records and writes all of
-// them: it costs more than all else that is done for a record.
+// The first of concurrent callers lets the others add their records and writes all of them: a write costs more than all else
+// that is done for a record.
 func (j *Journal) Append(organization string, e *storage.AuditEntry) error {
 	j.mu.Lock()
 	c, err := j.ready(organization)
@@ -22,15 +22,8 @@ func (j *Journal) Append(organization string, e *storage.AuditEntry) error {
 		j.mu.Unlock()
 		return err
 	}
-	j.segment.file.Prefetch()
 	j.add(c, e, 0)
 	joined := j.joined
-	if joined == nil && j.segment.file.Cheap() {
-		err := j.flush()
-		mark, full := j.written, j.full()
-		j.mu.Unlock()
-		return j.finish(err, mark, full)
-	}
 	if joined == nil {
 		joined = &group{done: make(chan struct{})}
 		j.joined = joined

@@ -239,7 +239,7 @@ func TestEverythingAsked(t *testing.T) {
 	add("", "6", 6)
 	add(other, "7", 7)
 	add("", "8", 8)
-	abandon(t, j)
+	kill(t, j)
 	s := &scene{root: root, dir: j.dir, store: store, journal: j}
 	lines := slices.DeleteFunc(s.lines(t, 1), func(line []byte) bool { return len(line) == 0 || line[0] == 0 })
 	s.rewrite(t, 1, slices.Insert(lines, len(lines)-1, []byte("nothing to see here\n")))

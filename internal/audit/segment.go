@@ -209,10 +209,7 @@ func (j *Journal) resume() (number int, err error) {
 // open begins a segment. The former one has ended or is given up.
 func (j *Journal) open(number int) error {
 	path := segmentPath(j.dir, number)
-	if err := j.turnRing(number); err != nil {
-		return err
-	}
-	f, err := j.options.create(path, j.ring)
+	f, err := j.options.create(path)
 	if err != nil {
 		return err
 	}
@@ -221,7 +218,7 @@ func (j *Journal) open(number int) error {
 	first := append(marshal(h), '\n')
 	_, err = f.Write(first)
 	if err = errors.Join(err, f.Sync(), syncPath(j.dir)); err != nil {
-		return errors.Join(err, f.Release(), os.Remove(path))
+		return errors.Join(err, f.Close(), os.Remove(path))
 	}
 	j.segment = segment{file: f, number: number, name: segmentName(number), header: h.hash(), path: path, size: int64(len(first)), began: now, chains: make(map[string]*chain)}
 	j.segment.at, _ = os.Lstat(path)
@@ -240,15 +237,11 @@ func (j *Journal) rotate() error {
 	if err := j.end(); err != nil && j.failure == nil {
 		return err
 	}
-	failed := j.failure != nil
-	if failed {
+	if j.failure != nil {
 		j.unsure.add(j.synced.Load(), j.written, j.failure)
 		j.giveUp()
 		j.tell(j.failure)
 		j.dropFresh() // the file may have less
-		if j.ring != nil {
-			j.ring.leave()
-		}
 		// The next segment follows what was in a file that is gone: Verify finds the gap.
 		if !errors.Is(j.failure, errGone) {
 			if _, err := j.recover(former.number); err != nil {
@@ -259,30 +252,7 @@ func (j *Journal) rotate() error {
 	if err := j.open(former.number + 1); err != nil {
 		return err
 	}
-	if failed {
-		return former.file.Release()
-	}
 	return former.file.Close()
-}
-
-// turnRing gives the ring to a segment. Everything in it is in the former segment's file, or is given up. Without one, where
-// the system knows none, segments are written to directly.
-func (j *Journal) turnRing(number int) (err error) {
-	if j.ring != nil && (!j.ring.there() || errors.Is(j.failure, errFault)) {
-		_ = j.ring.release() // its file is another one, or none, or has no blocks
-		j.ring = nil
-	}
-	if j.ring == nil {
-		j.ring, err = createRing(filepath.Join(j.dir, ringName))
-		switch {
-		case errors.Is(err, errNoRing):
-			j.options.Log.Info("the audit journal is written without a ring", "error", err.Error())
-			return nil
-		case err != nil:
-			return err
-		}
-	}
-	return j.ring.turn(number)
 }
 
 // giveUp counts what waits to be written as lost.
@@ -572,12 +542,12 @@ func (l *lines) torn() (int64, error) {
 	}
 }
 
-var zeroPage [directSize]byte
+var zeroPage [pageSize]byte
 
 // trimZeros returns b without the zeros at its end: bytes.TrimRight, which looks at each of them, a page at a time.
 func trimZeros(b []byte) []byte {
-	for len(b) >= directSize && bytes.Equal(b[len(b)-directSize:], zeroPage[:]) {
-		b = b[:len(b)-directSize]
+	for len(b) >= pageSize && bytes.Equal(b[len(b)-pageSize:], zeroPage[:]) {
+		b = b[:len(b)-pageSize]
 	}
 	return bytes.TrimRight(b, "\x00")
 }

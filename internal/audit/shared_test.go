@@ -21,7 +21,7 @@ func TestShared(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // the same in every run
 		root, store := t.TempDir(), new(memory)
-		o, last := faultyOptions(t, root, createDirect)
+		o, last := faultyOptions(t, root)
 		j := openJournal(t, o)
 		ship, lastShip := newShipper(j, store), newShipper(j, store)
 		want := make(map[string]storage.AuditEntry)
@@ -145,7 +145,7 @@ func TestSharedBounded(t *testing.T) {
 // TestSharedRoom: a failed write that makes room again for a shared part leaves it in the segment once.
 func TestSharedRoom(t *testing.T) {
 	root := t.TempDir()
-	o, last := faultyOptions(t, root, createDirect)
+	o, last := faultyOptions(t, root)
 	j := openJournal(t, o)
 	by := func(user string) *storage.AuditEntry {
 		e := intent("create_issue")

@@ -35,8 +35,6 @@ type shipper struct {
 	growing func() int
 	// take gives what the journal has kept of a segment from a place on, see Journal.take; nil: nothing is.
 	take func(number int, from int64, buffers [][]byte) (p *part, end int64)
-	// settle puts all that was written into the files; nil: it is there.
-	settle func() error
 	// unstored counts records that stay in the files because of what is in them.
 	unstored *atomic.Int64
 
@@ -54,7 +52,7 @@ type shipper struct {
 
 // shipperOf ships the journal of this process.
 func shipperOf(j *Journal, store storage.Audits) *shipper {
-	return &shipper{dir: j.dir, node: j.node, store: store, keys: j.keys(), log: j.options.Log, take: j.take, settle: j.settle, unstored: new(atomic.Int64), growing: func() int {
+	return &shipper{dir: j.dir, node: j.node, store: store, keys: j.keys(), log: j.options.Log, take: j.take, unstored: new(atomic.Int64), growing: func() int {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		return j.segment.number
@@ -198,11 +196,6 @@ func (s *shipper) shipPart(ctx context.Context, p *part) error {
 
 // shipFile sends what is in the file, up to end when that is not 0.
 func (s *shipper) shipFile(ctx context.Context, end int64) error {
-	if s.settle != nil {
-		if err := s.settle(); err != nil {
-			return err
-		}
-	}
 	f, err := os.Open(segmentPath(s.dir, s.at.number))
 	if err != nil {
 		return err

@@ -76,7 +76,7 @@ func newScene(t *testing.T) *scene {
 	if err := s.journal.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	abandon(t, s.journal)
+	kill(t, s.journal)
 	return s
 }
 

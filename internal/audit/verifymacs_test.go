@@ -149,7 +149,7 @@ func TestRehashed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		abandon(t, j)
+		kill(t, j)
 		lines := bytes.SplitAfter([]byte(strings.TrimRight(readFile(t, segmentPath(j.dir, 1)), "\x00")), []byte("\n"))
 		changed, chain := 1+random.IntN(6), chainOf(acme, j.node, "00000001")
 		var p parser
@@ -194,7 +194,7 @@ func TestForgedCheckpoint(t *testing.T) {
 	if err := j.Append(acme, intent("create_issue")); err != nil {
 		t.Fatal(err)
 	}
-	abandon(t, j)
+	kill(t, j)
 	text := strings.TrimRight(readFile(t, segmentPath(j.dir, 1)), "\x00")
 	forged := Checkpoint{Format: checkpointFormat, Node: j.node, Segment: "00000001", Number: 1, Time: time.Now().UTC(), Final: true, Chains: []Head{}}
 	signed := forged.sign(newGatewayKeys().signer)

@@ -28,7 +28,7 @@ func longSegment(t testing.TB, rings int) (node, text string) {
 			}
 		}
 	}
-	abandon(t, j)
+	kill(t, j)
 	return j.node, readSegment(t, j.dir, 1)
 }
 
@@ -92,7 +92,7 @@ func TestStaleRing(t *testing.T) {
 	taken, refused := 0, 0
 	for i := range 60 {
 		written := len(strings.Join(lines[:len(lines)-random.IntN(len(lines)/2)], ""))
-		inFile := max(written-random.IntN(ringRoom), 1000)
+		inFile := max(written-random.IntN((ringSize/2)), 1000)
 		whole := ringAt(text, written)
 		r := ringText{number: 1, written: int64(written), data: whole}
 		if i%3 > 0 {
@@ -194,7 +194,7 @@ func TestRingForeign(t *testing.T) {
 			root := t.TempDir()
 			j := openJournal(t, testOptions(t, root))
 			intents(t, j, 3)
-			abandon(t, j) // which leaves no ring
+			kill(t, j) // which leaves no ring
 			path := filepath.Join(j.dir, ringName)
 			if err := replace(t, j.dir, path); err != nil {
 				t.Fatal(err)
@@ -249,10 +249,8 @@ func TestRingDocumented(t *testing.T) {
 	text := strings.Join(strings.Fields(readFile(t, filepath.Join("..", "..", "docs", "audit-format.md"))), " ")
 	for _, says := range []string{
 		fmt.Sprintf("a file of %d,%03d,%03d bytes", (ringHead+ringSize)/1_000_000, (ringHead+ringSize)/1_000%1_000, (ringHead+ringSize)%1_000),
-		fmt.Sprintf("when %d KiB wait", ringRoom>>10),
 		fmt.Sprintf("| 0 to 7 | `%s` |", ringMark),
 		fmt.Sprintf("| %d to %d | the last bytes of the segment: byte `n`, from 0, stands at %d + `n` mod %d |", ringHead, ringHead+ringSize-1, ringHead, ringSize),
-		fmt.Sprintf("whole pages of %d bytes", directSize),
 	} {
 		if !strings.Contains(text, says) {
 			t.Errorf("docs/audit-format.md does not say %q", says)

@@ -12,9 +12,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// The ring of a journal is a file of fixed size beside the segments that every line is copied into before it is
-// acknowledged, and that is never synced: what is in it survives the process. A segment's file gets its lines from there,
-// many at a time. Integers are in the machine's byte order:
+// The ring of a journal of a former durward is a file of fixed size beside the segments. Every line was copied into it before it
+// was acknowledged, and it was never synced. After a kill it has what no segment has. Integers are in the machine's byte order:
 //
 //	0     ringMark
 //	8     number of the segment that is written; 0: none
@@ -27,14 +26,10 @@ const (
 	ringMark = "durring1"
 	ringHead = 4096
 	ringSize = 1 << 20
-	// ringRoom is how much of the ring may wait to be written to the file. What is copied into it meanwhile replaces nothing of
-	// that, and nothing that somebody may need who has read the ring and reads the file next.
-	ringRoom = ringSize / 2
 	// mostRing bounds what is read: another durward's ring may be larger.
 	mostRing = 64 << 20
 
-	// directSize is the unit in which a file is written past the page cache: the size of a page, which is enough for all disks.
-	directSize = 4096
+	pageSize = 4096
 
 	ringNumberAt  = 8
 	ringWrittenAt = 16
@@ -58,7 +53,7 @@ func readRing(dir string) (ringText, error) {
 		return ringText{}, err
 	}
 	size := at.Size() - ringHead
-	if !at.Mode().IsRegular() || size <= 0 || size > mostRing || size%directSize != 0 {
+	if !at.Mode().IsRegular() || size <= 0 || size > mostRing || size%pageSize != 0 {
 		return ringText{}, nil
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|openNonblocking, 0)
