@@ -3,7 +3,7 @@ package caddyfile
 import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
-	"github.com/durward-gateway/durward/internal/directory"
+	"github.com/durward-gateway/durward/internal/credential/directory"
 	"github.com/durward-gateway/durward/modules/app"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/durward-gateway/durward/internal/coordinate/valkey/valkeytest"
+	"github.com/durward-gateway/durward/internal/ratelimit/cluster/valkey/valkeytest"
 )
 
 // TestRateLimits checks the case that an administrator limits calls, a client of the official SDK is refused beyond the

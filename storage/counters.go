@@ -7,7 +7,7 @@ import (
 )
 
 // SharedCounters keeps counters of the last 60 seconds for several nodes, in slots of one second of the server's own
-// clock, as internal/window does in one process. Every method is one exchange with the server, and has the caller's
+// clock, as internal/ratelimit/window does in one process. Every method is one exchange with the server, and has the caller's
 // context as its only deadline. It is safe for concurrent use.
 type SharedCounters interface {
 	// Charge charges all of charges when each has room, none otherwise, in one step. Charges of one key add up.

@@ -18,9 +18,9 @@ import (
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 
-	"github.com/durward-gateway/durward/internal/coordinate/valkey"
-	"github.com/durward-gateway/durward/internal/doctor"
-	"github.com/durward-gateway/durward/internal/netguard"
+	"github.com/durward-gateway/durward/internal/ops/doctor"
+	"github.com/durward-gateway/durward/internal/proxy/netguard"
+	"github.com/durward-gateway/durward/internal/ratelimit/cluster/valkey"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 	"github.com/durward-gateway/durward/storage/postgres"

@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
-	"github.com/durward-gateway/durward/internal/doctor"
-	"github.com/durward-gateway/durward/internal/rules"
+	"github.com/durward-gateway/durward/internal/ops/doctor"
+	"github.com/durward-gateway/durward/internal/policy/engine"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -38,6 +38,6 @@ func examineApprovals(ctx context.Context, config *gatewayConfig, store policySt
 // asks reports whether a policy grants something only after a human's approval.
 func asks(p *storage.Policy) bool {
 	return slices.ContainsFunc(p.Rules, func(r storage.Rule) bool {
-		return r.Authorized && slices.ContainsFunc(r.Actions, rules.AsksForApproval)
+		return r.Authorized && slices.ContainsFunc(r.Actions, engine.AsksForApproval)
 	})
 }

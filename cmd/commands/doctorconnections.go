@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/doctor"
-	"github.com/durward-gateway/durward/internal/visible"
+	"github.com/durward-gateway/durward/internal/api/visible"
+	"github.com/durward-gateway/durward/internal/ops/doctor"
 	"github.com/durward-gateway/durward/storage"
 )
 

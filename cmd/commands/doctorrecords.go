@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/durward-gateway/durward/internal/doctor"
+	"github.com/durward-gateway/durward/internal/ops/doctor"
 	"github.com/durward-gateway/durward/storage"
 )
 

@@ -14,8 +14,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/durward-gateway/durward/internal/access"
-	"github.com/durward-gateway/durward/internal/doctor"
+	"github.com/durward-gateway/durward/internal/ops/access"
+	"github.com/durward-gateway/durward/internal/ops/doctor"
 	"github.com/durward-gateway/durward/modules/app"
 )
 

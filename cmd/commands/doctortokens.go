@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/durward-gateway/durward/cmd/commands/devmode"
-	"github.com/durward-gateway/durward/internal/refused"
-	"github.com/durward-gateway/durward/internal/visible"
+	"github.com/durward-gateway/durward/internal/api/visible"
+	"github.com/durward-gateway/durward/internal/identity/refused"
 	"github.com/durward-gateway/durward/modules/app"
 )
 

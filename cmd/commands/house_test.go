@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/doctor"
-	"github.com/durward-gateway/durward/internal/rekey"
+	"github.com/durward-gateway/durward/internal/ops/doctor"
+	"github.com/durward-gateway/durward/internal/ops/rekey"
 	"github.com/durward-gateway/durward/internal/seal"
 	_ "github.com/durward-gateway/durward/modules/standard" // the modules that a configuration may name
 	"github.com/durward-gateway/durward/storage"

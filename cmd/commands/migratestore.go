@@ -13,7 +13,7 @@ import (
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 
-	"github.com/durward-gateway/durward/internal/moving"
+	"github.com/durward-gateway/durward/internal/ops/storemigrate"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage/postgres"
 	"github.com/durward-gateway/durward/storage/sqlite"
@@ -87,9 +87,9 @@ func (o moveOptions) run(ctx context.Context, out, progress io.Writer) (err erro
 	defer func() { err = errors.Join(err, to.Close()) }() //nolint:contextcheck // what was opened is closed although ctx may have ended
 	began := time.Now()
 	lines := moveLines{out: progress, began: began}
-	result, err := moving.Copy(ctx, from, to, moving.Options{Anew: o.anew, Progress: lines.tell})
+	result, err := storemigrate.Copy(ctx, from, to, storemigrate.Options{Anew: o.anew, Progress: lines.tell})
 	switch {
-	case errors.Is(err, moving.ErrDiffers), errors.Is(err, postgres.ErrOtherSource):
+	case errors.Is(err, storemigrate.ErrDiffers), errors.Is(err, postgres.ErrOtherSource):
 		return fmt.Errorf("%w; the file was changed since the copy began, or is another one: start again with --anew", err)
 	case errors.Is(err, postgres.ErrNotEmpty):
 		return fmt.Errorf("%w: give an empty database", err)
@@ -125,11 +125,11 @@ func spooled(directory string) (n int) {
 type moveLines struct {
 	out         io.Writer
 	began, last time.Time
-	step        moving.Step
+	step        storemigrate.Step
 	before      int64 // rows that were there when the step began
 }
 
-func (l *moveLines) tell(p moving.Progress) {
+func (l *moveLines) tell(p storemigrate.Progress) {
 	now := time.Now()
 	if p.Step != l.step {
 		l.step, l.began, l.before = p.Step, now, p.Done

@@ -16,9 +16,9 @@ import (
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 
-	"github.com/durward-gateway/durward/internal/loopback"
+	"github.com/durward-gateway/durward/internal/llm/smart"
+	"github.com/durward-gateway/durward/internal/proxy/loopback"
 	"github.com/durward-gateway/durward/internal/seal"
-	"github.com/durward-gateway/durward/internal/smart"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )

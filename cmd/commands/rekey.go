@@ -10,7 +10,7 @@ import (
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 
-	"github.com/durward-gateway/durward/internal/rekey"
+	"github.com/durward-gateway/durward/internal/ops/rekey"
 	"github.com/durward-gateway/durward/internal/seal"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/durward-gateway/durward/internal/replay"
+	"github.com/durward-gateway/durward/internal/policy/replay"
 	"github.com/durward-gateway/durward/storage"
 )
 

@@ -11,7 +11,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/durward-gateway/durward/internal/replay"
+	"github.com/durward-gateway/durward/internal/policy/replay"
 	"github.com/durward-gateway/durward/storage"
 )
 

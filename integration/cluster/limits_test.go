@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/integration/rig"
-	"github.com/durward-gateway/durward/internal/coordinate/valkey/valkeytest"
+	"github.com/durward-gateway/durward/internal/ratelimit/cluster/valkey/valkeytest"
 )
 
 // window is the time that a limit holds for.

@@ -90,7 +90,7 @@ var directions = []struct {
 		name: "integration imports no package of the project but servers for tests",
 		of:   in("integration"),
 		imports: func(_, imported string) bool {
-			return within(imported, "integration", "storage/postgres/pgtest", "internal/coordinate/valkey/valkeytest")
+			return within(imported, "integration", "storage/postgres/pgtest", "internal/ratelimit/cluster/valkey/valkeytest")
 		},
 		tests: true,
 	},

@@ -3,8 +3,8 @@ package app
 import (
 	"time"
 
-	"github.com/durward-gateway/durward/internal/apikey"
-	"github.com/durward-gateway/durward/internal/rules"
+	"github.com/durward-gateway/durward/internal/identity/apikey"
+	"github.com/durward-gateway/durward/internal/policy/engine"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -19,7 +19,7 @@ func newKnownKey(holder storage.APIKeyHolder, now time.Time) *knownKey {
 	if holder.MadeWith == "" {
 		scopes.MCP = false // an agent's token may have made it, and it would escape what governs the agent
 	}
-	k := &knownKey{key: holder.APIKey, agent: holder.Agent, unknown: rules.Unknown{Claims: true}, caller: Caller{
+	k := &knownKey{key: holder.APIKey, agent: holder.Agent, unknown: engine.Unknown{Claims: true}, caller: Caller{
 		OrganizationID: holder.OrganizationID, UserID: holder.UserID, Machine: true, ExpiresAt: holder.ExpiresAt,
 		Key: &APIKey{ID: holder.ID, Name: holder.Name, Scopes: scopes},
 	}}
@@ -57,8 +57,8 @@ func unsure(user *storage.User, list storage.Fact, now time.Time) bool {
 	return !list.At.IsZero() && list.At.Before(user.FactsAt)
 }
 
-func (k *knownKey) principalAs(agent string) *rules.Principal {
-	return rules.NewPrincipalWithout(k.unknown, k.caller.UserID, k.caller.Roles, k.caller.Groups, agent)
+func (k *knownKey) principalAs(agent string) *engine.Principal {
+	return engine.NewPrincipalWithout(k.unknown, k.caller.UserID, k.caller.Roles, k.caller.Groups, agent)
 }
 
 func (k *knownKey) agentID() string {

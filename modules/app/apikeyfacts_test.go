@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/uuid"
 
-	"github.com/durward-gateway/durward/internal/rules"
-	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
+	"github.com/durward-gateway/durward/internal/policy/engine"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -29,9 +29,9 @@ func (k *keyring) say(l lists, ago time.Duration) {
 }
 
 // ofSales denies a group a tool that everybody else may call.
-func ofSales(t *testing.T) *rules.Set {
+func ofSales(t *testing.T) *engine.Set {
 	t.Helper()
-	set, err := rules.Compile("server", "server-id", []storage.Policy{{ID: "p", Name: "p", Status: storage.PolicyActive, ServerID: "server-id", Rules: []storage.Rule{
+	set, err := engine.Compile("server", "server-id", []storage.Policy{{ID: "p", Name: "p", Status: storage.PolicyActive, ServerID: "server-id", Rules: []storage.Rule{
 		{Name: "all", Active: true, Authorized: true, Actions: []string{"*"}, RolesGroups: []string{"*"}},
 		{Name: "no", Active: true, Actions: []string{"*"}, RolesGroups: []string{"group:sales"}},
 	}}})
@@ -83,7 +83,7 @@ func TestK09KeysActByTheirUsersFacts(t *testing.T) {
 				if diff := cmp.Diff(tc.want, lists{c.Roles, c.Groups, c.Teams, c.Projects}, cmpopts.EquateEmpty()); diff != "" {
 					t.Error(diff)
 				}
-				if d := ofSales(t).Decide(t.Context(), rules.Call{Principal: call.Principal(), Kind: rules.ToolsCall, Name: "a"}); (d.Effect == rules.Deny) != tc.denied {
+				if d := ofSales(t).Decide(t.Context(), engine.Call{Principal: call.Principal(), Kind: engine.ToolsCall, Name: "a"}); (d.Effect == engine.Deny) != tc.denied {
 					t.Errorf("%+v", d)
 				}
 			})
@@ -124,19 +124,19 @@ func TestK09StreamsOfKeys(t *testing.T) {
 		t.Errorf("%+v %+v", call.Agent, call.Caller)
 	}
 	set, now := ofSales(t), call.PrincipalNow()
-	effect := func() rules.Effect {
+	effect := func() engine.Effect {
 		t.Helper()
 		p, err := now(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		return set.Decide(t.Context(), rules.Call{Principal: p, Kind: rules.ToolsCall, Name: "a"}).Effect
+		return set.Decide(t.Context(), engine.Call{Principal: p, Kind: engine.ToolsCall, Name: "a"}).Effect
 	}
-	if effect() != rules.Allow {
+	if effect() != engine.Allow {
 		t.Error("before")
 	}
 	k.say(lists{Groups: []string{"sales"}}, time.Minute)
-	if effect() != rules.Deny {
+	if effect() != engine.Deny {
 		t.Error("after the user came into the group")
 	}
 	if err := k.store.DeleteAgent(t.Context(), keyOrganization, agent.ID, k.user.ID, time.Now()); err != nil {
@@ -164,8 +164,8 @@ func TestK09StreamOpensByFactsOfNow(t *testing.T) {
 	k.say(lists{Roles: []string{"staff"}, Groups: []string{"sales"}}, time.Minute)
 	call.seen = call.epoch() // its server is looked up now
 	set, principalNow := ofSales(t), call.PrincipalNow()
-	allowed := func(ctx context.Context, who *rules.Principal) bool {
-		return set.Decide(ctx, rules.Call{Principal: who, Kind: rules.ToolsCall, Name: "read"}).Effect == rules.Allow
+	allowed := func(ctx context.Context, who *engine.Principal) bool {
+		return set.Decide(ctx, engine.Call{Principal: who, Kind: engine.ToolsCall, Name: "read"}).Effect == engine.Allow
 	}
 	if !allowed(t.Context(), call.Principal()) {
 		t.Fatal("the group of before is denied too")

@@ -7,12 +7,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/apikey"
 	"github.com/durward-gateway/durward/internal/cache"
-	"github.com/durward-gateway/durward/internal/guesses"
-	"github.com/durward-gateway/durward/internal/rules"
+	"github.com/durward-gateway/durward/internal/identity/apikey"
+	"github.com/durward-gateway/durward/internal/identity/bruteforce"
+	"github.com/durward-gateway/durward/internal/identity/token"
+	"github.com/durward-gateway/durward/internal/policy/engine"
 	"github.com/durward-gateway/durward/internal/seal"
-	"github.com/durward-gateway/durward/internal/token"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -31,7 +31,7 @@ type apiKeys struct {
 	// committed, no request is served by an earlier state.
 	states *cache.Cache[*knownKey]
 	// wrong counts wrong credentials.
-	wrong *guesses.Guesses
+	wrong *bruteforce.Guesses
 }
 
 const (
@@ -43,7 +43,7 @@ const (
 )
 
 func (r *resources) makeAPIKeys() (err error) {
-	r.keys.wrong = guesses.New(time.Now)
+	r.keys.wrong = bruteforce.New(time.Now)
 	if r.keys.homes, err = newCache(r, "API keys", cache.Options[*keyHome]{Entries: keptKeys}); err != nil {
 		return err
 	}
@@ -67,8 +67,8 @@ type knownKey struct {
 	userRevoked bool
 	agent       *storage.Agent // that it was made for; nil for none
 	caller      Caller
-	unknown     rules.Unknown
-	principal   *rules.Principal
+	unknown     engine.Unknown
+	principal   *engine.Principal
 	matches     modelMatches
 }
 
@@ -104,9 +104,9 @@ func (*TooManyFailures) Error() string { return "too many wrong credentials" }
 // AuthenticateKey proves the call's caller with an API key that came from a peer (http.Request.RemoteAddr). The key's
 // scopes are not checked. Errors are token.ErrInvalid, *TooManyFailures, and the store's.
 func (c *Call) AuthenticateKey(ctx context.Context, raw, remote string) error {
-	from := guesses.Address(remote)
+	from := bruteforce.Address(remote)
 	if apikey.Check(raw) != nil {
-		if err := c.Core.wrongCredential(guesses.Attempt{From: from, Credential: sha256.Sum256([]byte(raw))}); err != nil {
+		if err := c.Core.wrongCredential(bruteforce.Attempt{From: from, Credential: sha256.Sum256([]byte(raw))}); err != nil {
 			return err
 		}
 		return errMalformedKey
@@ -114,7 +114,7 @@ func (c *Call) AuthenticateKey(ctx context.Context, raw, remote string) error {
 	r := c.Core.resources
 	key := seal.NewSecret(raw)
 	digests := c.Core.digester.Lookup(key)
-	attempt := guesses.Attempt{From: from, Prefix: apikey.Prefix(key), Credential: [sha256.Size]byte(digests[0])}
+	attempt := bruteforce.Attempt{From: from, Prefix: apikey.Prefix(key), Credential: [sha256.Size]byte(digests[0])}
 	mark := r.keys.wrong.Mark(from)
 	home, err := r.keys.homes.GetAlone(ctx, cache.NewKey("", "api key", string(digests[0])), func(ctx context.Context) (*keyHome, error) {
 		if err := mayTry(r.keys.wrong, attempt); err != nil {
@@ -166,14 +166,14 @@ func (c *Core) keyState(ctx context.Context, home *keyHome) (*knownKey, error) {
 	return known, nil
 }
 
-func mayTry(wrong *guesses.Guesses, attempt guesses.Attempt) error {
+func mayTry(wrong *bruteforce.Guesses, attempt bruteforce.Attempt) error {
 	if wait := wrong.Wait(attempt); wait > 0 {
 		return &TooManyFailures{wait}
 	}
 	return nil
 }
 
-func (c *Core) wrongCredential(attempt guesses.Attempt) error {
+func (c *Core) wrongCredential(attempt bruteforce.Attempt) error {
 	if wait := c.resources.keys.wrong.Failed(attempt); wait > 0 {
 		return &TooManyFailures{wait}
 	}
@@ -186,7 +186,7 @@ func (c *Core) WrongToken(raw, remote string, refusal error) error {
 	if token.IsOver(refusal) {
 		return nil // clients have to learn of it, and renew it
 	}
-	return c.wrongCredential(guesses.Attempt{From: guesses.Address(remote), Credential: sha256.Sum256([]byte(raw))})
+	return c.wrongCredential(bruteforce.Attempt{From: bruteforce.Address(remote), Credential: sha256.Sum256([]byte(raw))})
 }
 
 // findKey finds the home of a key by its stored digest. A key that does not exist costs the same look-ups whatever it

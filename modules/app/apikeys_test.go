@@ -14,11 +14,11 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/uuid"
 
-	"github.com/durward-gateway/durward/internal/apikey"
-	"github.com/durward-gateway/durward/internal/guesses"
+	"github.com/durward-gateway/durward/internal/identity/apikey"
+	"github.com/durward-gateway/durward/internal/identity/bruteforce"
+	"github.com/durward-gateway/durward/internal/identity/token"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/seal"
-	"github.com/durward-gateway/durward/internal/streams"
-	"github.com/durward-gateway/durward/internal/token"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -373,7 +373,7 @@ func TestT12WrongKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if told != guesses.PerAddress || k.store.asked.Load()-before != guesses.PerAddress {
+	if told != bruteforce.PerAddress || k.store.asked.Load()-before != bruteforce.PerAddress {
 		t.Errorf("%d guesses, %d look-ups", told, k.store.asked.Load()-before)
 	}
 	settled := func() bool { _, err := k.use(known, here); return err == nil }
@@ -422,7 +422,7 @@ func BenchmarkAuthenticateKey(b *testing.B) {
 			for b.Loop() {
 				_, err := k.use(presented, here)
 				if name == "wrong" {
-					k.core.resources.keys.wrong = guesses.New(nil)
+					k.core.resources.keys.wrong = bruteforce.New(nil)
 				} else if err != nil {
 					b.Fatal(err)
 				}

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/approval"
-	"github.com/durward-gateway/durward/internal/jsonrpc"
+	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
+	"github.com/durward-gateway/durward/internal/policy/approval"
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 

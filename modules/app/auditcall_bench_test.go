@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/durward-gateway/durward/internal/audit"
-	"github.com/durward-gateway/durward/internal/rules"
+	"github.com/durward-gateway/durward/internal/policy/engine"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -57,8 +57,8 @@ func BenchmarkAuditCall(b *testing.B) {
 	if !ok {
 		b.Fatal("unreadable")
 	}
-	judged := Judged{Call: rules.Call{Name: "create_issue", Arguments: in.Single().Arguments}}
-	judged.Decision = rules.Decision{Effect: rules.Allow, Rule: "everything", PolicyID: "018f3c2e-0000-7000-8000-00000000000c", Revision: 3}
+	judged := Judged{Call: engine.Call{Name: "create_issue", Arguments: in.Single().Arguments}}
+	judged.Decision = engine.Decision{Effect: engine.Allow, Rule: "everything", PolicyID: "018f3c2e-0000-7000-8000-00000000000c", Revision: 3}
 	call := new(Call)
 	b.ReportAllocs()
 	for n := 0; b.Loop(); n++ {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/audit"
-	"github.com/durward-gateway/durward/internal/llmwire"
+	"github.com/durward-gateway/durward/internal/llm/wire"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -117,7 +117,7 @@ func (c *Call) AuditModelIntent(_ context.Context, account *ModelAccount, alias,
 
 // AuditModelOutcome records the result of the call that AuditModelIntent has recorded: an outcome word of the gateway,
 // the status of the provider's answer, 0 when there was none, and the tokens.
-func (c *Call) AuditModelOutcome(outcome string, status int, used llmwire.Usage) {
+func (c *Call) AuditModelOutcome(outcome string, status int, used wire.Usage) {
 	intent := c.modelIntent
 	c.modelIntent.id = ""
 	if intent.id == "" {

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/durward-gateway/durward/internal/secretname"
+	"github.com/durward-gateway/durward/internal/api/secretname"
 )
 
 // maxKeptArguments bounds the arguments of one record, in bytes.

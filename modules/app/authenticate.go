@@ -6,10 +6,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/broker"
 	"github.com/durward-gateway/durward/internal/cache"
-	"github.com/durward-gateway/durward/internal/caller"
-	"github.com/durward-gateway/durward/internal/token"
+	broker "github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/identity/caller"
+	"github.com/durward-gateway/durward/internal/identity/token"
 )
 
 // verified is a token that was verified once, with its facts about the caller. Requests share it.
@@ -39,8 +39,8 @@ type person struct {
 }
 
 // Authenticate verifies a token and resolves its caller, which must not be changed. resource is an audience that is
-// accepted besides the gateway's own; "" for none. Errors are those of internal/token (ErrInvalid, ErrUnavailable),
-// internal/caller (ErrInvalid, ErrForbidden) and the store.
+// accepted besides the gateway's own; "" for none. Errors are those of internal/identity/token (ErrInvalid, ErrUnavailable),
+// internal/identity/caller (ErrInvalid, ErrForbidden) and the store.
 func (c *Core) Authenticate(ctx context.Context, raw, resource string) (*Caller, error) {
 	known, err := c.verified(ctx, raw, resource)
 	if err != nil {

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/durward-gateway/durward/internal/forward"
+	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/internal/strictjson"
-	"github.com/durward-gateway/durward/internal/validate"
 )
 
 // WriteProblems answers 422 with all problems of a request.
@@ -14,7 +14,7 @@ func WriteProblems(w http.ResponseWriter, problems validate.Problems) {
 	WriteJSON(w, http.StatusUnprocessableEntity, problems)
 }
 
-// WriteShapeError answers an error of internal/validate or of reading a body. It reports whether err was one.
+// WriteShapeError answers an error of internal/api/validate or of reading a body. It reports whether err was one.
 func WriteShapeError(w http.ResponseWriter, err error) bool {
 	var problems validate.Problems
 	var query *validate.QueryError

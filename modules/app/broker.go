@@ -4,26 +4,26 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/broker"
-	"github.com/durward-gateway/durward/internal/oauthflow"
+	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/credential/oauth"
 )
 
 // clientName is the gateway's name towards authorization servers.
 const clientName = "durward gateway"
 
 // newBroker makes the broker of a configuration.
-func (a *App) newBroker(core *Core) (*broker.Broker, error) {
-	config := broker.Config{
-		Store: core.Store, Keyring: core.Keyring, OAuth: oauthflow.New(core.Guard, time.Now), Memory: a.resources.connections,
+func (a *App) newBroker(core *Core) (*connection.Broker, error) {
+	config := connection.Config{
+		Store: core.Store, Keyring: core.Keyring, OAuth: oauth.New(core.Guard, time.Now), Memory: a.resources.connections,
 		CheckURL: core.Guard.CheckURL, PublicURL: core.PublicURL, ReturnURLs: a.returnURLs(core.PublicURL),
 		LoopbackReturnURLs: a.development() && len(a.ReturnURLs) == 0, ClientName: clientName, Now: time.Now, Log: core.Log,
-		Count: func(e broker.Event) { core.Metrics.Connections.WithLabelValues(string(e)).Inc() },
+		Count: func(e connection.Event) { core.Metrics.Connections.WithLabelValues(string(e)).Inc() },
 	}
 	// Authorization servers fetch the document: none could fetch it from a developer's machine.
 	if !a.development() {
 		config.ClientMetadataURL = core.PublicURL + ClientMetadataPath
 	}
-	b, err := broker.New(config)
+	b, err := connection.New(config)
 	if err != nil {
 		return nil, fmt.Errorf("making the broker: %w", err)
 	}

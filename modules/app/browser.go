@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/visible"
-	"github.com/durward-gateway/durward/internal/webpage"
-	"github.com/durward-gateway/durward/internal/websession"
+	"github.com/durward-gateway/durward/internal/api/visible"
+	"github.com/durward-gateway/durward/internal/api/webpage"
+	"github.com/durward-gateway/durward/internal/identity/websession"
 )
 
 // Browser holds the facts of durward_session about the browser that makes a request.

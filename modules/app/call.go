@@ -6,8 +6,8 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/broker"
 	"github.com/durward-gateway/durward/internal/cache"
+	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -148,7 +148,7 @@ func (c *Call) renewServer(ctx context.Context) error {
 }
 
 // Connection returns the memory of the connection that the caller's calls use; nil when nothing remembers it.
-func (c *Call) Connection() *broker.Recent {
+func (c *Call) Connection() *connection.Recent {
 	if c.token == nil || c.known == nil || &c.known.server != c.Server {
 		return nil
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/forward"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/storage"
 )
 

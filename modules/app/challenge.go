@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/durward-gateway/durward/internal/slug"
+	"github.com/durward-gateway/durward/internal/api/slug"
 )
 
 // Challenge answers 401 with the header that tells a client how to log in. sent reports whether the request carried a

@@ -3,7 +3,7 @@ package app
 import (
 	"context"
 
-	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/storage"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/durward-gateway/durward/internal/coordinate"
-	"github.com/durward-gateway/durward/internal/limit"
+	"github.com/durward-gateway/durward/internal/ratelimit/cluster"
+	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -34,8 +34,8 @@ type LimitRules struct {
 const mostNodes = 1000
 
 var (
-	limitFailures = []string{string(coordinate.Local), string(coordinate.Closed), string(coordinate.Open)}
-	limitModes    = []string{string(coordinate.Exact), string(coordinate.Share)}
+	limitFailures = []string{string(cluster.Local), string(cluster.Closed), string(cluster.Open)}
+	limitModes    = []string{string(cluster.Exact), string(cluster.Share)}
 )
 
 // Set sets an option of the Caddyfile.
@@ -101,7 +101,7 @@ func (a *App) loadCoordinator(ctx caddy.Context) error {
 // coordination holds the counters that nodes share. nil: this node counts alone.
 type coordination struct {
 	lifetime
-	coordinator *coordinate.Coordinator
+	coordinator *cluster.Coordinator
 }
 
 // use keeps the counters open until unpin is called. The caller holds a configuration that has them.
@@ -160,13 +160,13 @@ func (a *App) openCounters() func() (storage.SharedCounters, error) {
 	return nil
 }
 
-func newCoordination(a *App, ledger *coordinate.Ledger, shared storage.SharedCounters) *coordination {
+func newCoordination(a *App, ledger *cluster.Ledger, shared storage.SharedCounters) *coordination {
 	rules := LimitRules{}
 	if a.LimitRules != nil {
 		rules = *a.LimitRules
 	}
-	c := &coordination{coordinator: coordinate.New(coordinate.Options{
-		Counters: shared, Own: a.resources.limits.counters, Ledger: ledger, Failure: coordinate.Failure(rules.OnStoreFailure), Mode: coordinate.Mode(rules.Mode), Nodes: rules.Nodes,
+	c := &coordination{coordinator: cluster.New(cluster.Options{
+		Counters: shared, Own: a.resources.limits.counters, Ledger: ledger, Failure: cluster.Failure(rules.OnStoreFailure), Mode: cluster.Mode(rules.Mode), Nodes: rules.Nodes,
 		Now: time.Now, Log: a.slogger, Alone: limitAlone.Inc,
 		Changed: func(degraded bool) {
 			if degraded {

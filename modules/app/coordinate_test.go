@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/coordinate/valkey/valkeytest"
-	"github.com/durward-gateway/durward/internal/limit"
+	"github.com/durward-gateway/durward/internal/ratelimit/cluster/valkey/valkeytest"
+	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/caddytest"
 	_ "github.com/durward-gateway/durward/modules/coordinators"

@@ -12,15 +12,15 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/durward-gateway/durward/internal/apikey"
-	"github.com/durward-gateway/durward/internal/broker"
-	"github.com/durward-gateway/durward/internal/legacysse"
-	"github.com/durward-gateway/durward/internal/mcpsession"
-	"github.com/durward-gateway/durward/internal/overload"
+	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/identity/apikey"
+	"github.com/durward-gateway/durward/internal/identity/websession"
+	"github.com/durward-gateway/durward/internal/mcp/legacysse"
+	"github.com/durward-gateway/durward/internal/mcp/session"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
+	"github.com/durward-gateway/durward/internal/mcp/tasks"
+	"github.com/durward-gateway/durward/internal/ratelimit/overload"
 	"github.com/durward-gateway/durward/internal/seal"
-	"github.com/durward-gateway/durward/internal/streams"
-	"github.com/durward-gateway/durward/internal/taskbook"
-	"github.com/durward-gateway/durward/internal/websession"
 	"github.com/durward-gateway/durward/modules/app/accesslog"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -35,16 +35,16 @@ type Core struct {
 	Store     storage.Store
 	Keyring   *seal.Keyring
 	Guard     Guard
-	Broker    *broker.Broker
+	Broker    *connection.Broker
 	Streams   *streams.Registry
 	// Sessions seals and opens the ids of MCP sessions.
-	Sessions *mcpsession.Codec
+	Sessions *session.Codec
 	// Questions marks the questions of servers to their clients.
-	Questions *mcpsession.Questions
+	Questions *session.Questions
 	// Desk brings answers of the gateway's own to open streams of MCP 2024-11-05.
 	Desk *legacysse.Desk
 	// Tasks remembers the owner of each task at an upstream.
-	Tasks *taskbook.Owners
+	Tasks *tasks.Owners
 	Sizes Sizes
 	// StreamBounds holds the limits for new streams and calls.
 	StreamBounds Streams
@@ -234,7 +234,7 @@ func (a *App) bind(core *Core) (err error) {
 	if core.masters, err = a.masterKeys(); err != nil {
 		return err
 	}
-	if err := broker.CheckReturnURLs(a.returnURLs(core.PublicURL)); err != nil {
+	if err := connection.CheckReturnURLs(a.returnURLs(core.PublicURL)); err != nil {
 		return err
 	}
 	core.Audit = a.newAudit()
@@ -265,8 +265,8 @@ func (a *App) furnish(ctx context.Context, core *Core) (err error) {
 	core.Audit.signer, core.Audit.macs = core.Keyring.Signer(AuditPurpose), core.Keyring.Tagger(AuditRecordPurpose)
 	core.Browsers = websession.NewSealer(core.Keyring, core.PublicURL, func() time.Time { return core.Shared(time.Now()) })
 	core.bindApprovals(a.ApprovalClients)
-	core.Sessions = mcpsession.New(core.Keyring.Sealer("mcp session"), time.Now)
-	core.Questions = mcpsession.NewQuestions(core.Keyring.Tagger("mcp question"))
+	core.Sessions = session.New(core.Keyring.Sealer("mcp session"), time.Now)
+	core.Questions = session.NewQuestions(core.Keyring.Tagger("mcp question"))
 	core.Broker, err = a.newBroker(core) // the last: with it the core is furnished
 	return err
 }

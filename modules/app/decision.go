@@ -1,10 +1,10 @@
 package app
 
 import (
-	"github.com/durward-gateway/durward/internal/forward"
-	"github.com/durward-gateway/durward/internal/listfilter"
-	"github.com/durward-gateway/durward/internal/rules"
-	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/mcp/listfilter"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
+	"github.com/durward-gateway/durward/internal/policy/engine"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
 )
 
 // Decision is the decision of durward_policy on a call, made before anything of the call left. A call without one is
@@ -28,8 +28,8 @@ type Decision struct {
 
 // Judged is the verdict of the policies on one message, or on the opening of a stream of /sse.
 type Judged struct {
-	Call     rules.Call
-	Decision rules.Decision
+	Call     engine.Call
+	Decision engine.Decision
 }
 
 // Decide lets the call go on. The caller fills in the returned decision.
@@ -39,7 +39,7 @@ func (c *Call) Decide() *Decision {
 }
 
 // Note keeps the verdict of the policies on a part of the call.
-func (c *Call) Note(asked rules.Call, said rules.Decision) {
+func (c *Call) Note(asked engine.Call, said engine.Decision) {
 	if c.Judged == nil {
 		c.Judged = c.judged[:0]
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/directory"
+	"github.com/durward-gateway/durward/internal/credential/directory"
 	"github.com/durward-gateway/durward/storage"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/durward-gateway/durward/internal/netguard"
+	"github.com/durward-gateway/durward/internal/proxy/netguard"
 )
 
 // Guard checks the gateway's outgoing connections.

@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/durward-gateway/durward/internal/visible"
-	"github.com/durward-gateway/durward/internal/webpage"
+	"github.com/durward-gateway/durward/internal/api/visible"
+	"github.com/durward-gateway/durward/internal/api/webpage"
 )
 
 var (

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/internal/api/validate"
 )
 
 // Names of the events of /sse that the API defines.

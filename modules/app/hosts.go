@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/durward-gateway/durward/internal/loopback"
+	"github.com/durward-gateway/durward/internal/proxy/loopback"
 )
 
 // allowedHosts holds the names under which clients may call the gateway, and the origins of web pages that may call it.

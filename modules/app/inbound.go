@@ -7,13 +7,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/durward-gateway/durward/internal/forward"
-	"github.com/durward-gateway/durward/internal/jsonrpc"
-	"github.com/durward-gateway/durward/internal/legacysse"
-	"github.com/durward-gateway/durward/internal/mcpsession"
-	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
+	"github.com/durward-gateway/durward/internal/mcp/legacysse"
+	"github.com/durward-gateway/durward/internal/mcp/session"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/internal/strictjson"
-	"github.com/durward-gateway/durward/internal/validate"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -27,7 +27,7 @@ type Inbound struct {
 	Body    []byte
 	Message jsonrpc.Body
 	// Session is the session of the request; zero when it has none.
-	Session mcpsession.Session
+	Session session.Session
 	// Endpoint is the target of a message that does not go to the server's own address: revision 2024-11-05. Otherwise
 	// nil.
 	Endpoint *url.URL
@@ -131,8 +131,8 @@ func (in *Inbound) OpensSession() bool {
 }
 
 // Binding returns the user, agent and server to which sessions of this call are bound.
-func (c *Call) Binding() mcpsession.Binding {
-	return mcpsession.Binding{Organization: c.Caller.OrganizationID, User: c.Caller.UserID, Agent: c.Caller.Agent, Server: c.Server.ID}
+func (c *Call) Binding() session.Binding {
+	return session.Binding{Organization: c.Caller.OrganizationID, User: c.Caller.UserID, Agent: c.Caller.Agent, Server: c.Server.ID}
 }
 
 // WriteRPC answers the request with a JSON-RPC error whose data is the service error of that name. The request's id is

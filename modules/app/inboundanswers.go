@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/durward-gateway/durward/internal/jsonrpc"
+	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 )
 
 // takeAnswers replaces the ids in a client's answers by the ids under which its server asked. An answer that nobody

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/durward-gateway/durward/internal/cache"
-	"github.com/durward-gateway/durward/internal/jsonrpc"
-	"github.com/durward-gateway/durward/internal/limit"
-	"github.com/durward-gateway/durward/internal/mcpmethod"
+	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
+	"github.com/durward-gateway/durward/internal/mcp/method"
+	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -146,7 +146,7 @@ func (c *Call) counts() (requests, results int64) {
 				results++
 			}
 		case jsonrpc.Notification:
-			if !mcpmethod.FreeNotification(m.Method) {
+			if !method.FreeNotification(m.Method) {
 				requests++
 			}
 		case jsonrpc.Response:

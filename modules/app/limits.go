@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/cache"
-	"github.com/durward-gateway/durward/internal/coordinate"
-	"github.com/durward-gateway/durward/internal/limit"
-	"github.com/durward-gateway/durward/internal/window"
+	"github.com/durward-gateway/durward/internal/ratelimit/cluster"
+	"github.com/durward-gateway/durward/internal/ratelimit/limit"
+	"github.com/durward-gateway/durward/internal/ratelimit/window"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -20,7 +20,7 @@ import (
 type Limits struct {
 	*limitBook
 	engine      *limit.Engine
-	coordinator *coordinate.Coordinator // nil: this node counts alone
+	coordinator *cluster.Coordinator // nil: this node counts alone
 }
 
 // limitBook holds the rate limits and their counters. It outlives configurations, so that a reload opens no window.
@@ -40,7 +40,7 @@ type limitBook struct {
 	last map[string]compiledLimits
 
 	shared string // the server of the counters that ledger is about
-	ledger *coordinate.Ledger
+	ledger *cluster.Ledger
 
 	closers  []func() // of the caches
 	sweeping sync.WaitGroup
@@ -118,11 +118,11 @@ func (l *limitBook) Close() {
 
 // countWith returns the ledger of this process's counters at a counter server; "" is no server. The ledger of another
 // server is dropped: that server does not hear of calls that pass from now on.
-func (l *limitBook) countWith(server string) *coordinate.Ledger {
+func (l *limitBook) countWith(server string) *cluster.Ledger {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ledger == nil || l.shared != server {
-		l.shared, l.ledger = server, new(coordinate.Ledger)
+		l.shared, l.ledger = server, new(cluster.Ledger)
 	}
 	return l.ledger
 }

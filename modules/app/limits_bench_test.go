@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/cache"
-	"github.com/durward-gateway/durward/internal/window"
+	"github.com/durward-gateway/durward/internal/ratelimit/window"
 	"github.com/durward-gateway/durward/storage"
 )
 

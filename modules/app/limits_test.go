@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/limit"
+	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/caddytest"
 	"github.com/durward-gateway/durward/storage"

@@ -7,10 +7,10 @@ import (
 	"math"
 	"strings"
 
-	"github.com/durward-gateway/durward/internal/forward"
-	"github.com/durward-gateway/durward/internal/jsonrpc"
-	"github.com/durward-gateway/durward/internal/limit"
-	"github.com/durward-gateway/durward/internal/ssewire"
+	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
+	"github.com/durward-gateway/durward/internal/proxy/sse"
+	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/internal/strictjson"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -56,7 +56,7 @@ func (c *Call) MeterAnswer(ctx context.Context, answer *forward.Response, maxEve
 		return func() { c.meter(ctx, whole) }
 	}
 	if answer.Kind == forward.Events {
-		answer.Body = ssewire.NewRewriter(answer.Body, int(maxEvent), func(data []byte) ([]byte, bool) {
+		answer.Body = sse.NewRewriter(answer.Body, int(maxEvent), func(data []byte) ([]byte, bool) {
 			c.meter(ctx, data)
 			return nil, false
 		})

@@ -13,7 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/durward-gateway/durward/internal/handover"
+	"github.com/durward-gateway/durward/internal/proxy/handover"
 )
 
 // sharedNetwork is Caddy's name for TCP sockets that configurations share. Otherwise Caddy opens a socket for each

@@ -7,13 +7,13 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/caller"
-	"github.com/durward-gateway/durward/internal/loopback"
-	"github.com/durward-gateway/durward/internal/oauthflow"
-	"github.com/durward-gateway/durward/internal/oidclogin"
+	"github.com/durward-gateway/durward/internal/credential/oauth"
+	"github.com/durward-gateway/durward/internal/identity/caller"
+	"github.com/durward-gateway/durward/internal/identity/oidclogin"
+	"github.com/durward-gateway/durward/internal/identity/token"
+	"github.com/durward-gateway/durward/internal/identity/websession"
+	"github.com/durward-gateway/durward/internal/proxy/loopback"
 	"github.com/durward-gateway/durward/internal/seal"
-	"github.com/durward-gateway/durward/internal/token"
-	"github.com/durward-gateway/durward/internal/websession"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -77,7 +77,7 @@ func (c *Core) bindLogins() error {
 		mapping := c.identities[issuer].Rules().Mapping
 		c.providers[issuer] = oidclogin.New(oidclogin.Options{
 			Issuer: issuer, Client: login.Client, Secret: login.Secret, RedirectURI: c.PublicURL + LoginCallbackPath,
-			Verifier: login.Verifier, OAuth: oauthflow.New(c.Guard, time.Now), Lacks: mapping.Lacks, Log: c.Log, Now: time.Now,
+			Verifier: login.Verifier, OAuth: oauth.New(c.Guard, time.Now), Lacks: mapping.Lacks, Log: c.Log, Now: time.Now,
 		})
 	}
 	return nil

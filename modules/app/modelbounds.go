@@ -6,8 +6,8 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/directory"
-	"github.com/durward-gateway/durward/internal/netguard"
+	"github.com/durward-gateway/durward/internal/credential/directory"
+	"github.com/durward-gateway/durward/internal/proxy/netguard"
 )
 
 // These are the bounds for values of the configuration and of administrators about models.

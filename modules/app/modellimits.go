@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/durward-gateway/durward/internal/cache"
-	"github.com/durward-gateway/durward/internal/limit"
+	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/storage"
 )
 

@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/durward-gateway/durward/internal/smart"
+	"github.com/durward-gateway/durward/internal/llm/smart"
 )
 
 // Asks notes the alias that a call to a model asks for, for the access log and the request's trace.

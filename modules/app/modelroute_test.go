@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
-	"github.com/durward-gateway/durward/internal/smart"
+	"github.com/durward-gateway/durward/internal/llm/smart"
 )
 
 // recorder is a span that keeps its attributes.

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/cache"
-	"github.com/durward-gateway/durward/internal/forward"
-	"github.com/durward-gateway/durward/internal/http1"
-	"github.com/durward-gateway/durward/internal/limit"
-	"github.com/durward-gateway/durward/internal/llmroute"
+	"github.com/durward-gateway/durward/internal/llm/route"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
+	"github.com/durward-gateway/durward/internal/proxy/http1"
+	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -132,8 +132,8 @@ type models struct {
 }
 
 func (r *resources) makeModels() (err error) {
-	r.breakers = llmroute.NewBreakers(llmroute.Options{})
-	r.noStreamOptions = llmroute.NewRefusals(nil)
+	r.breakers = route.NewBreakers(route.Options{})
+	r.noStreamOptions = route.NewRefusals(nil)
 	r.models, err = newCache(r, "models", cache.Options[*Models]{Entries: keptModels})
 	return err
 }
@@ -154,10 +154,10 @@ func (c *Core) Models(ctx context.Context, organization string) (*Models, error)
 }
 
 // Breakers returns the circuit breakers of all providers. They outlive configurations.
-func (c *Core) Breakers() *llmroute.Breakers { return c.resources.breakers }
+func (c *Core) Breakers() *route.Breakers { return c.resources.breakers }
 
 // NoStreamOptions returns the models that were found not to know stream_options. They outlive configurations.
-func (c *Core) NoStreamOptions() *llmroute.Refusals { return c.resources.noStreamOptions }
+func (c *Core) NoStreamOptions() *route.Refusals { return c.resources.noStreamOptions }
 
 // ModelKinds returns the available kinds of providers, sorted.
 func (c *Core) ModelKinds() []string { return slices.Sorted(maps.Keys(c.kinds)) }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 
-	"github.com/durward-gateway/durward/internal/smart"
+	"github.com/durward-gateway/durward/internal/llm/smart"
 )
 
 // ErrNoRuntime reports that no site of the configuration serves models, so no model can be asked.

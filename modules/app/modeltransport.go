@@ -8,7 +8,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/durward-gateway/durward/internal/forward"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
 )
 
 // modelHeaderTimeout is the longest time until a model begins its answer, unless the configuration sets another.

@@ -6,12 +6,12 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/caller"
-	"github.com/durward-gateway/durward/internal/directory"
-	"github.com/durward-gateway/durward/internal/forward"
-	"github.com/durward-gateway/durward/internal/limit"
+	"github.com/durward-gateway/durward/internal/credential/directory"
+	"github.com/durward-gateway/durward/internal/identity/caller"
+	"github.com/durward-gateway/durward/internal/identity/token"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
+	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/internal/seal"
-	"github.com/durward-gateway/durward/internal/token"
 	"github.com/durward-gateway/durward/storage"
 )
 

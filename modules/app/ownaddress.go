@@ -8,8 +8,8 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/durward-gateway/durward/internal/directory"
-	"github.com/durward-gateway/durward/internal/loopback"
+	"github.com/durward-gateway/durward/internal/credential/directory"
+	"github.com/durward-gateway/durward/internal/proxy/loopback"
 )
 
 // A server whose address is the gateway's own would call itself until descriptors run out, and so would one that leads

@@ -6,8 +6,8 @@ import (
 	"net/url"
 	"testing"
 
-	"github.com/durward-gateway/durward/internal/directory"
-	"github.com/durward-gateway/durward/internal/netguard"
+	"github.com/durward-gateway/durward/internal/credential/directory"
+	"github.com/durward-gateway/durward/internal/proxy/netguard"
 )
 
 // TestW09OwnAddress checks that the gateway's own address is refused in every spelling, and its host's other paths are

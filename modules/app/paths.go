@@ -3,14 +3,14 @@ package app
 import (
 	"strings"
 
-	"github.com/durward-gateway/durward/internal/broker"
+	"github.com/durward-gateway/durward/internal/credential/connection"
 )
 
 // These addresses are used by several handlers.
 const (
 	HealthPath         = "/healthz"
 	ReadyPath          = "/readyz"
-	CallbackPath       = broker.CallbackPath
+	CallbackPath       = connection.CallbackPath
 	HeldPath           = "/api/oauth/held" // the end of a connection that waited for its user to log in
 	UndoPath           = "/api/oauth/undo"
 	ClientMetadataPath = "/api/oauth/client-metadata.json"

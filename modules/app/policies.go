@@ -8,14 +8,14 @@ import (
 	"strconv"
 
 	"github.com/durward-gateway/durward/internal/cache"
-	"github.com/durward-gateway/durward/internal/rules"
+	"github.com/durward-gateway/durward/internal/policy/engine"
 	"github.com/durward-gateway/durward/storage"
 )
 
 // knownServer is a server with the rules for calls to it. Requests share it: it is never changed.
 type knownServer struct {
 	server storage.Server
-	rules  *rules.Set
+	rules  *engine.Set
 	// unusable is the reason why the rules cannot be used. Nothing is allowed then.
 	unusable error
 	// url is the address in the server's entry; badURL is the reason why it is none.
@@ -26,7 +26,7 @@ type knownServer struct {
 
 // compiled holds the compiled policies of a server, or the reason why they cannot be compiled.
 type compiled struct {
-	set   *rules.Set
+	set   *engine.Set
 	err   error
 	rules int
 }
@@ -82,7 +82,7 @@ func (r *resources) compile(ctx context.Context, server *storage.Server, policie
 		count += len(policies[i].Rules)
 	}
 	return r.compiled.Get(ctx, cache.NewKey("", fields...), func(context.Context) (compiled, error) {
-		set, err := rules.Compile(server.Slug, server.ID, policies)
+		set, err := engine.Compile(server.Slug, server.ID, policies)
 		return compiled{set: set, err: err, rules: count}, nil
 	})
 }
@@ -90,9 +90,9 @@ func (r *resources) compile(ctx context.Context, server *storage.Server, policie
 // CompileRules compiles the rules for a server, unless they are known. Its policies need not all be active. Compiled
 // rules are kept: compiling many conditions takes a while, and every user may ask for it. A core without resources
 // keeps nothing.
-func (c *Core) CompileRules(ctx context.Context, server *storage.Server, policies []storage.Policy) (*rules.Set, error) {
+func (c *Core) CompileRules(ctx context.Context, server *storage.Server, policies []storage.Policy) (*engine.Set, error) {
 	if c.resources == nil {
-		return rules.Compile(server.Slug, server.ID, policies)
+		return engine.Compile(server.Slug, server.ID, policies)
 	}
 	made, err := c.resources.compile(ctx, server, policies)
 	if err != nil {
@@ -102,7 +102,7 @@ func (c *Core) CompileRules(ctx context.Context, server *storage.Server, policie
 }
 
 // Rules returns the rules for the call, as they were when its server was looked up.
-func (c *Call) Rules() (*rules.Set, error) {
+func (c *Call) Rules() (*engine.Set, error) {
 	switch {
 	case c.known == nil:
 		return nil, errors.New("the call's server was not looked up")
@@ -114,9 +114,9 @@ func (c *Call) Rules() (*rules.Set, error) {
 
 // RulesNow returns a function that returns the rules in force at the time of its call. Any goroutine may use it. It is
 // for streams, which outlive the decision on their call. Its error is storage.ErrNotFound when the server is gone.
-func (c *Call) RulesNow() func(context.Context) (*rules.Set, error) {
+func (c *Call) RulesNow() func(context.Context) (*engine.Set, error) {
 	core, caller, server, known, seen := c.Core, c.Caller, c.Server, c.known, c.seen // keeps no more of c than this: streams wait long
-	return func(ctx context.Context) (*rules.Set, error) {
+	return func(ctx context.Context) (*engine.Set, error) {
 		now := Call{Core: core, Caller: caller, Server: server, known: known, seen: seen}
 		if err := now.renewServer(ctx); err != nil {
 			return nil, err

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"sync/atomic"
 
-	"github.com/durward-gateway/durward/internal/rules"
+	"github.com/durward-gateway/durward/internal/identity/token"
+	"github.com/durward-gateway/durward/internal/policy/engine"
 	"github.com/durward-gateway/durward/internal/strictjson"
-	"github.com/durward-gateway/durward/internal/token"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -17,7 +17,7 @@ import (
 type attributes struct {
 	claims string // an object
 	// last is the principal with the agent of the last look-up for the tokens' client.
-	last atomic.Pointer[rules.Principal]
+	last atomic.Pointer[engine.Principal]
 }
 
 // attributesOf returns the attributes of a token of the person.
@@ -31,7 +31,7 @@ func (p *person) attributesOf(claims *token.Claims) *attributes {
 	return made
 }
 
-// Read implements rules.Claims.
+// Read implements engine.Claims.
 func (a *attributes) Read() (all map[string]any, ok bool) {
 	parsed, err := strictjson.Parse([]byte(a.claims), strictjson.Limits{})
 	if err != nil {
@@ -45,13 +45,13 @@ func (a *attributes) Read() (all map[string]any, ok bool) {
 func ofOneToken(claim []byte) bool {
 	switch string(claim) {
 	case "aud", "exp", "nbf", "iat", "jti", "nonce", "sid", "session_state":
-		return rules.Unseen(string(claim))
+		return engine.Unseen(string(claim))
 	}
 	return false
 }
 
 // Principal returns the policies' view of the call's caller; nil without one.
-func (c *Call) Principal() *rules.Principal {
+func (c *Call) Principal() *engine.Principal {
 	agent := ""
 	if c.Agent != nil {
 		agent = c.Agent.ID
@@ -64,13 +64,13 @@ func (c *Call) Principal() *rules.Principal {
 	case c.key != nil:
 		return c.key.principalAs(agent)
 	case c.Caller != nil: // proven by other means than a token, which have no claims
-		return rules.NewPrincipal(c.Caller.UserID, c.Caller.Roles, c.Caller.Groups, agent, nil)
+		return engine.NewPrincipal(c.Caller.UserID, c.Caller.Roles, c.Caller.Groups, agent, nil)
 	}
 	return nil
 }
 
 // PrincipalAs returns the principal of the call's caller with another agent, nil for none.
-func (c *Call) PrincipalAs(agent *storage.Agent) *rules.Principal {
+func (c *Call) PrincipalAs(agent *storage.Agent) *engine.Principal {
 	as := *c
 	as.Agent = agent
 	return as.Principal()
@@ -80,15 +80,15 @@ func (c *Call) PrincipalAs(agent *storage.Agent) *rules.Principal {
 // may use it. It is for streams, which outlive the decision on their call. The result is nil when clients must be
 // agents and this one no longer is. A caller whose tokens were revoked stays the same principal: the revocation ends
 // their streams, with a reason of its own.
-func (c *Call) PrincipalNow() func(context.Context) (*rules.Principal, error) {
+func (c *Call) PrincipalNow() func(context.Context) (*engine.Principal, error) {
 	core, known, was := c.Core, c.token, c.Principal()
 	switch {
 	case c.key != nil:
 		return core.keyPrincipalNow(c.home, was)
 	case known == nil:
-		return func(context.Context) (*rules.Principal, error) { return was, nil }
+		return func(context.Context) (*engine.Principal, error) { return was, nil }
 	}
-	return func(ctx context.Context) (*rules.Principal, error) {
+	return func(ctx context.Context) (*engine.Principal, error) {
 		s, err := core.standing(ctx, known)
 		if errors.Is(err, token.ErrInvalid) {
 			return was, nil
@@ -105,8 +105,8 @@ func (c *Call) PrincipalNow() func(context.Context) (*rules.Principal, error) {
 }
 
 // keyPrincipalNow does the work of PrincipalNow for an API key, which uses the facts in its user's newest token.
-func (c *Core) keyPrincipalNow(home *keyHome, was *rules.Principal) func(context.Context) (*rules.Principal, error) {
-	return func(ctx context.Context) (*rules.Principal, error) {
+func (c *Core) keyPrincipalNow(home *keyHome, was *engine.Principal) func(context.Context) (*engine.Principal, error) {
+	return func(ctx context.Context) (*engine.Principal, error) {
 		key, err := c.keyState(ctx, home)
 		switch {
 		case errors.Is(err, token.ErrInvalid):
@@ -122,12 +122,12 @@ func (c *Core) keyPrincipalNow(home *keyHome, was *rules.Principal) func(context
 	}
 }
 
-func (v *verified) principal(agent string) *rules.Principal {
+func (v *verified) principal(agent string) *engine.Principal {
 	if made := v.last.Load(); made != nil && made.AgentID() == agent {
 		return made
 	}
 	// The function keeps the attributes, and nothing else of the token, whose memory may be freed before.
-	made := rules.NewPrincipalOf(v.caller.UserID, v.caller.Roles, v.caller.Groups, agent, v.attributes)
+	made := engine.NewPrincipalOf(v.caller.UserID, v.caller.Roles, v.caller.Groups, agent, v.attributes)
 	v.last.Store(made)
 	return made
 }

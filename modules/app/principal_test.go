@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/rules"
+	"github.com/durward-gateway/durward/internal/policy/engine"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -30,11 +30,11 @@ func TestAttributes(t *testing.T) {
 		}
 		before, first = first, callOf(map[string]any{"department": "sales", "jti": fmt.Sprint("first ", n)})
 	}
-	principalOf := func(claims map[string]any) *rules.Principal { return callOf(claims).PrincipalAs(first.Agent) }
+	principalOf := func(claims map[string]any) *engine.Principal { return callOf(claims).PrincipalAs(first.Agent) }
 	if principalOf(map[string]any{"department": "sales", "jti": "2", "exp": i.now.Load() + 300}) != first.Principal() {
 		t.Error("a token that only ends at another time makes another principal")
 	}
-	isSales := func(p *rules.Principal) bool { return holds(t, p, `request.principal.attr.department == "sales"`) }
+	isSales := func(p *engine.Principal) bool { return holds(t, p, `request.principal.attr.department == "sales"`) }
 	if !isSales(first.Principal()) || isSales(principalOf(map[string]any{"department": "research"})) {
 		t.Error("a token's claims are those of another token")
 	}
@@ -57,24 +57,24 @@ func TestClaimsOfOneToken(t *testing.T) {
 			t.Errorf("%s is left out", name)
 		}
 	}
-	p := rules.NewPrincipal("u", nil, nil, "", claims)
+	p := engine.NewPrincipal("u", nil, nil, "", claims)
 	if !holds(t, p, "has(request.principal.attr.seen)") || !holds(t, p, "request.principal.attr.size() == 1") {
 		t.Error("conditions see claims of one token")
 	}
 }
 
 // holds reports whether a condition is true of a principal.
-func holds(t *testing.T, p *rules.Principal, condition string) bool {
+func holds(t *testing.T, p *engine.Principal, condition string) bool {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{"match": map[string]any{"expr": condition}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := rules.Compile("demo", "s", []storage.Policy{{ID: "p", Name: "p", Status: storage.PolicyActive, ServerID: "s", Rules: []storage.Rule{
+	set, err := engine.Compile("demo", "s", []storage.Policy{{ID: "p", Name: "p", Status: storage.PolicyActive, ServerID: "s", Rules: []storage.Rule{
 		{Name: "when", Active: true, Authorized: true, Actions: []string{"*"}, RolesGroups: []string{"*"}, Condition: text},
 	}}})
 	if err != nil {
 		t.Fatal(fmt.Errorf("compiling %s: %w", condition, err))
 	}
-	return set.Decide(t.Context(), rules.Call{Principal: p, Kind: rules.ToolsCall, Name: "x"}).Effect == rules.Allow
+	return set.Decide(t.Context(), engine.Call{Principal: p, Kind: engine.ToolsCall, Name: "x"}).Effect == engine.Allow
 }

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/broker"
-	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
 )
 
 // TextNotConnected is the message for a user without a connection.
@@ -25,7 +25,7 @@ func (c *Call) NotConnected(reason string) *ServiceError {
 }
 
 // WriteProviderAway answers a call that needs the third party's authorization server, which does not answer.
-func WriteProviderAway(w http.ResponseWriter, err *broker.UnavailableError) {
+func WriteProviderAway(w http.ResponseWriter, err *connection.UnavailableError) {
 	w.Header().Set("Retry-After", strconv.Itoa(max(1, int(err.RetryAfter/time.Second))))
 	WriteError(w, Unavailable, "The account's provider cannot be reached to refresh the connection; try again later")
 }

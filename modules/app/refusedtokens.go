@@ -9,10 +9,10 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/durward-gateway/durward/internal/caller"
-	"github.com/durward-gateway/durward/internal/guesses"
-	"github.com/durward-gateway/durward/internal/refused"
-	"github.com/durward-gateway/durward/internal/token"
+	"github.com/durward-gateway/durward/internal/identity/bruteforce"
+	"github.com/durward-gateway/durward/internal/identity/caller"
+	"github.com/durward-gateway/durward/internal/identity/refused"
+	"github.com/durward-gateway/durward/internal/identity/token"
 )
 
 // refusedTokens holds the tokens that this process refused last. They outlive reloads: an operator changes the
@@ -25,7 +25,7 @@ const maxLook = 2 * time.Second
 
 // RememberRefused keeps the claims of a refused token, for administrators. remote is the peer of the connection.
 func (c *Core) RememberRefused(ctx context.Context, raw, remote, path string, status int, err error) {
-	from, now := guesses.Address(remote), time.Now()
+	from, now := bruteforce.Address(remote), time.Now()
 	if !refusedTokens.Room(from, now) {
 		return
 	}

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
 )
 
 // rejudge checks the right of an organization's open streams after a write in the organization: a stream that policies

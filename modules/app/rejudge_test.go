@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
 )
 
 // TestRejudge checks that writes during the check of rights are checked too, and a right that cannot be read for some

@@ -11,14 +11,14 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/broker"
 	"github.com/durward-gateway/durward/internal/cache"
-	"github.com/durward-gateway/durward/internal/legacysse"
-	"github.com/durward-gateway/durward/internal/llmroute"
-	"github.com/durward-gateway/durward/internal/storewatch"
-	"github.com/durward-gateway/durward/internal/streams"
-	"github.com/durward-gateway/durward/internal/taskbook"
-	"github.com/durward-gateway/durward/internal/window"
+	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/llm/route"
+	"github.com/durward-gateway/durward/internal/mcp/legacysse"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
+	taskbook "github.com/durward-gateway/durward/internal/mcp/tasks"
+	"github.com/durward-gateway/durward/internal/ops/storehealth"
+	"github.com/durward-gateway/durward/internal/ratelimit/window"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -48,7 +48,7 @@ type resources struct {
 	remote    storage.RemoteStore
 	connected atomic.Bool
 	// watch knows whether the store serves.
-	watch *storewatch.Watch
+	watch *storehealth.Watch
 	// templates is the digest of the read-only templates of the server directory that were stored last; nil: none were.
 	templates atomic.Pointer[string]
 	clock     clockWatch
@@ -73,7 +73,7 @@ type resources struct {
 	// tasks holds the tasks that calls created at upstreams.
 	tasks *taskbook.Owners
 	// connections holds the facts about connections that the brokers of all configurations share.
-	connections *broker.Memory
+	connections *connection.Memory
 	// conversations holds the sessions of MCP that the gateway began.
 	conversations conversations
 	// toolPins holds the known tools of servers.
@@ -82,9 +82,9 @@ type resources struct {
 	limits *Limits
 	// models holds the models that organizations' callers can ask for; breakers keep calls away from failing providers.
 	models   *cache.Cache[*Models]
-	breakers *llmroute.Breakers
+	breakers *route.Breakers
 	// noStreamOptions holds the models that do not know stream_options.
-	noStreamOptions *llmroute.Refusals
+	noStreamOptions *route.Refusals
 	// trail is the audit log.
 	trail trail
 	// usage holds the usage of models, and the remains of budgets.
@@ -125,7 +125,7 @@ func openResources(opener StoreOpener) (*resources, error) {
 	r.remote, _ = store.(storage.RemoteStore)
 	r.turns.turn = make(chan struct{}, 1)
 	r.clock.now, r.clock.logger = time.Now, func() *zap.Logger { return caddy.Log().Named("durward") }
-	r.watch = storewatch.New(store.Ping, tellOfStore(r.clock.logger), time.Now)
+	r.watch = storehealth.New(store.Ping, tellOfStore(r.clock.logger), time.Now)
 	if err := r.makeCaches(); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
@@ -238,7 +238,7 @@ func (r *resources) makeCaches() (err error) {
 		return err
 	}
 	r.closers = append(r.closers, r.limits.Close)
-	r.connections, err = broker.NewMemory(r.epochs, time.Now)
+	r.connections, err = connection.NewMemory(r.epochs, time.Now)
 	if err != nil {
 		return fmt.Errorf("making the memory of connections: %w", err)
 	}

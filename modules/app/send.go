@@ -5,15 +5,15 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/durward-gateway/durward/internal/broker"
-	"github.com/durward-gateway/durward/internal/forward"
+	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
 )
 
 // SendWith sends a request with the caller's credential, and once more when the upstream answered 401 and a refresh
 // gave another credential: an upstream that asks for credentials has executed nothing. The error is
-// broker.ErrNotConnected when the upstream refuses that one too. A 401 is never returned as an answer.
-func SendWith(ctx context.Context, source CredentialSource, credential broker.Credential,
-	send func(broker.Credential) (*forward.Response, error),
+// connection.ErrNotConnected when the upstream refuses that one too. A 401 is never returned as an answer.
+func SendWith(ctx context.Context, source CredentialSource, credential connection.Credential,
+	send func(connection.Credential) (*forward.Response, error),
 ) (*forward.Response, error) {
 	response, err := send(credential)
 	if err != nil || response.Status != http.StatusUnauthorized {
@@ -30,8 +30,8 @@ func SendWith(ctx context.Context, source CredentialSource, credential broker.Cr
 	}
 	response.Discard()
 	_, err = source.Rejected(ctx, fresh)
-	if errors.Is(err, broker.ErrNotConnected) {
+	if errors.Is(err, connection.ErrNotConnected) {
 		return nil, err
 	}
-	return nil, errors.Join(&broker.NotConnectedError{Reason: "the server refuses the stored credential"}, err)
+	return nil, errors.Join(&connection.NotConnectedError{Reason: "the server refuses the stored credential"}, err)
 }

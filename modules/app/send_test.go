@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/durward-gateway/durward/internal/broker"
-	"github.com/durward-gateway/durward/internal/forward"
+	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
 )
 
 type roundTrip func(*http.Request) (*http.Response, error)
@@ -25,18 +25,18 @@ type rejections struct {
 	asked int
 }
 
-func (*rejections) Credential(context.Context) (broker.Credential, error) {
-	return broker.Credential{}, nil
+func (*rejections) Credential(context.Context) (connection.Credential, error) {
+	return connection.Credential{}, nil
 }
 
-func (r *rejections) Rejected(context.Context, broker.Credential) (broker.Credential, error) {
+func (r *rejections) Rejected(context.Context, connection.Credential) (connection.Credential, error) {
 	r.asked++
-	return broker.Credential{}, r.errs[r.asked-1]
+	return connection.Credential{}, r.errs[r.asked-1]
 }
 
 // TestSendWith: A15, rule 9: one more call after a 401 that a refresh followed, and never another.
 func TestSendWith(t *testing.T) {
-	ended, away := &broker.NotConnectedError{Reason: "ended"}, &broker.UnavailableError{}
+	ended, away := &connection.NotConnectedError{Reason: "ended"}, &connection.UnavailableError{}
 	broken := errors.New("connection reset")
 	for _, tc := range []struct {
 		name     string
@@ -51,12 +51,12 @@ func TestSendWith(t *testing.T) {
 		{"403 is an answer", []int{403}, nil, 1, 0, 403, nil},
 		{"W11 a failure is not tried again", []int{0}, nil, 1, 0, 0, broken},
 		{"401, refreshed", []int{401, 200}, []error{nil}, 2, 1, 200, nil},
-		{"401, no refresh", []int{401}, []error{ended}, 1, 1, 0, broker.ErrNotConnected},
-		{"401, provider away", []int{401}, []error{away}, 1, 1, 0, broker.ErrUnavailable},
+		{"401, no refresh", []int{401}, []error{ended}, 1, 1, 0, connection.ErrNotConnected},
+		{"401, provider away", []int{401}, []error{away}, 1, 1, 0, connection.ErrUnavailable},
 		{"401 and then a failure", []int{401, 0}, []error{nil}, 2, 1, 0, broken},
-		{"A15 401 twice", []int{401, 401}, []error{nil, ended}, 2, 2, 0, broker.ErrNotConnected},
-		{"A15 401 twice, and yet another token", []int{401, 401}, []error{nil, nil}, 2, 2, 0, broker.ErrNotConnected},
-		{"A15 401 twice, provider away", []int{401, 401}, []error{nil, away}, 2, 2, 0, broker.ErrNotConnected},
+		{"A15 401 twice", []int{401, 401}, []error{nil, ended}, 2, 2, 0, connection.ErrNotConnected},
+		{"A15 401 twice, and yet another token", []int{401, 401}, []error{nil, nil}, 2, 2, 0, connection.ErrNotConnected},
+		{"A15 401 twice, provider away", []int{401, 401}, []error{nil, away}, 2, 2, 0, connection.ErrNotConnected},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			sent, open := 0, 0
@@ -66,7 +66,7 @@ func TestSendWith(t *testing.T) {
 				return &http.Response{StatusCode: tc.statuses[sent-1], Header: http.Header{"Content-Type": {"application/json"}}, ContentLength: 2, Body: body}, nil
 			})), forward.Limits{})
 			source := &rejections{errs: tc.refresh}
-			response, err := SendWith(t.Context(), source, broker.Credential{}, func(broker.Credential) (*forward.Response, error) {
+			response, err := SendWith(t.Context(), source, connection.Credential{}, func(connection.Credential) (*forward.Response, error) {
 				sent++
 				if tc.statuses[sent-1] == 0 {
 					return nil, broken

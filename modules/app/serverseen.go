@@ -9,10 +9,10 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/broker"
-	"github.com/durward-gateway/durward/internal/forward"
-	"github.com/durward-gateway/durward/internal/netguard"
-	"github.com/durward-gateway/durward/internal/probe"
+	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/ops/probe"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
+	"github.com/durward-gateway/durward/internal/proxy/netguard"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -96,7 +96,7 @@ const TextCredentialWanted = "The server asks for a credential, and the gateway 
 // WantsCredential notes, for the administrator, that the call's server asks for a credential although its directory entry names
 // none.
 func (c *Call) WantsCredential(logger *zap.Logger) {
-	logger.Warn("forwarding", zap.String("server", c.Server.Slug), zap.Error(broker.ErrCredentialWanted),
+	logger.Warn("forwarding", zap.String("server", c.Server.Slug), zap.Error(connection.ErrCredentialWanted),
 		zap.String("advice", "set `provider` of the server's directory entry: oauth2, bearer_token, api_key or basic_auth"))
 	c.note(true, "The server asks for a credential (401), and its directory entry says that it needs none. Test the server to see which provider to set.")
 }

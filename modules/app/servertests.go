@@ -5,11 +5,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/http1"
-	"github.com/durward-gateway/durward/internal/jsonrpc"
-	"github.com/durward-gateway/durward/internal/oauthflow"
-	"github.com/durward-gateway/durward/internal/probe"
-	"github.com/durward-gateway/durward/internal/window"
+	"github.com/durward-gateway/durward/internal/credential/oauth"
+	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
+	"github.com/durward-gateway/durward/internal/ops/probe"
+	"github.com/durward-gateway/durward/internal/proxy/http1"
+	"github.com/durward-gateway/durward/internal/ratelimit/window"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -33,7 +33,7 @@ type ServerTests struct {
 // NewServerTests tests servers through guard, and counts the tests in counters.
 func NewServerTests(guard Guard, counters *window.Counters) *ServerTests {
 	return &ServerTests{
-		prober: probe.New(guard, oauthflow.New(guard, nil), testRequest), counters: counters, running: make(chan struct{}, testsAtOnce),
+		prober: probe.New(guard, oauth.New(guard, nil), testRequest), counters: counters, running: make(chan struct{}, testsAtOnce),
 	}
 }
 

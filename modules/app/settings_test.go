@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/durward-gateway/durward/internal/netguard"
+	"github.com/durward-gateway/durward/internal/proxy/netguard"
 )
 
 func TestSizes(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/durward-gateway/durward/internal/loopback"
+	"github.com/durward-gateway/durward/internal/proxy/loopback"
 )
 
 // handlerMarker is the beginning of the names of the gateway's handlers in the JSON of a route.

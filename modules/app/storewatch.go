@@ -8,7 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/audit"
-	"github.com/durward-gateway/durward/internal/storewatch"
+	"github.com/durward-gateway/durward/internal/ops/storehealth"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -17,8 +17,8 @@ var storeFailing = prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "durward"
 	Help: "1 while requests are refused because the store is away, out of time, full or read-only."})
 
 // tellOfStore returns a function that logs the state of a store, once for all requests that are refused because of it.
-func tellOfStore(logger func() *zap.Logger) func(storewatch.Told) {
-	return func(told storewatch.Told) {
+func tellOfStore(logger func() *zap.Logger) func(storehealth.Told) {
+	return func(told storehealth.Told) {
 		lasts, refused := zap.Duration("for", told.Lasted), zap.Int("refused", told.Refused)
 		if told.Err == nil {
 			storeFailing.Set(0)

@@ -12,7 +12,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/durward-gateway/durward/internal/audit"
-	"github.com/durward-gateway/durward/internal/storewatch"
+	"github.com/durward-gateway/durward/internal/ops/storehealth"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -21,7 +21,7 @@ import (
 func TestWhoRefuses(t *testing.T) {
 	logged, logs := observer.New(zap.InfoLevel)
 	var told []string
-	watch := storewatch.New(func(context.Context) error { return nil }, func(t storewatch.Told) { told = append(told, t.Err.Error()) }, time.Now)
+	watch := storehealth.New(func(context.Context) error { return nil }, func(t storehealth.Told) { told = append(told, t.Err.Error()) }, time.Now)
 	core := &Core{resources: &resources{watch: watch}}
 	full := fmt.Errorf("%w: no space left on device", audit.ErrUnavailable)
 	core.LogFailure(zap.New(logged), "recording a call", fmt.Errorf("recording a call: %w", errors.Join(storage.ErrUnavailable, full)))

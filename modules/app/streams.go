@@ -9,7 +9,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
 )
 
 // Streams bounds event streams: those of /sse, GET on /mcp, and subscriptions of MCP 2026-07-28. Calls whose answer is a

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/jsonrpc"
-	"github.com/durward-gateway/durward/internal/mcpsession"
-	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
+	"github.com/durward-gateway/durward/internal/mcp/session"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
@@ -51,7 +51,7 @@ func TakenBack(m *jsonrpc.Message) (id string, ok bool) {
 }
 
 // sameSession compares the identifying parts of sessions.
-func sameSession(a, b mcpsession.Session) bool {
+func sameSession(a, b session.Session) bool {
 	return a.Upstream == b.Upstream && a.Own == b.Own && a.Guided == b.Guided
 }
 

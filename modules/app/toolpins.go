@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/cache"
-	"github.com/durward-gateway/durward/internal/mcpparam"
-	"github.com/durward-gateway/durward/internal/toolpin"
+	"github.com/durward-gateway/durward/internal/mcp/param"
+	"github.com/durward-gateway/durward/internal/mcp/toolpin"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -132,10 +132,10 @@ func (p *ToolPins) Definition(ctx context.Context, name string) (string, error) 
 }
 
 // Mirrors returns the arguments of a tool that are sent in headers, by its newest definition. Errors are the store's.
-func (p *ToolPins) Mirrors(ctx context.Context, name string) (mcpparam.Tool, error) {
+func (p *ToolPins) Mirrors(ctx context.Context, name string) (param.Tool, error) {
 	pins, err := p.pins(ctx)
 	if err != nil {
-		return mcpparam.Tool{}, err
+		return param.Tool{}, err
 	}
 	return p.watch.Mirrors(pins, name), nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 
-	"github.com/durward-gateway/durward/internal/forward"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
 )
 
 // Transport tunes the connections to upstreams in the words of Caddy's `transport http`: dial_timeout,

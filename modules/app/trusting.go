@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/durward-gateway/durward/internal/directory"
-	"github.com/durward-gateway/durward/internal/forward"
+	"github.com/durward-gateway/durward/internal/credential/directory"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
 )
 
 // maxTrusting is the number of sets of certificate authorities for which a handler keeps connections.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/durward-gateway/durward/internal/metering"
+	"github.com/durward-gateway/durward/internal/llm/metering"
 	"github.com/durward-gateway/durward/storage"
 )
 

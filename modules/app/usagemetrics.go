@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/durward-gateway/durward/internal/metering"
+	"github.com/durward-gateway/durward/internal/llm/metering"
 )
 
 // usageCounters shows the counts of the meters of this process. It reads them when Prometheus scrapes.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/durward-gateway/durward/internal/apikey"
-	"github.com/durward-gateway/durward/internal/guesses"
+	"github.com/durward-gateway/durward/internal/identity/apikey"
+	"github.com/durward-gateway/durward/internal/identity/bruteforce"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -166,14 +166,14 @@ func TestT12Guesses(t *testing.T) {
 		t.Fatalf("%d %s", got.status, got.body)
 	}
 	told := make(map[int]int)
-	for i := range 2 * guesses.PerAddress {
+	for i := range 2 * bruteforce.PerAddress {
 		// T04: what a header says of the address is nothing.
 		got := g.get(runtime+"models", "X-Api-Key: "+apikey.New().Reveal(), fmt.Sprintf("X-Forwarded-For: 203.0.113.%d", i), fmt.Sprintf("Forwarded: for=203.0.113.%d", i))
 		if told[got.status]++; got.status == http.StatusTooManyRequests && (got.header.Get("Retry-After") == "" || !strings.Contains(got.body, "rate_limit_exceeded")) {
 			t.Fatalf("%v %s", got.header, got.body)
 		}
 	}
-	if told[http.StatusUnauthorized] != guesses.PerAddress || told[http.StatusTooManyRequests] != guesses.PerAddress {
+	if told[http.StatusUnauthorized] != bruteforce.PerAddress || told[http.StatusTooManyRequests] != bruteforce.PerAddress {
 		t.Errorf("answered %v", told)
 	}
 	g.get("/mcp/demo", "Authorization: Bearer e30.e30.e30").service(t, http.StatusTooManyRequests, "RateLimitExceeded")

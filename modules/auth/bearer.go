@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/durward-gateway/durward/internal/apikey"
+	"github.com/durward-gateway/durward/internal/identity/apikey"
 	"github.com/durward-gateway/durward/modules/app"
 )
 

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"github.com/durward-gateway/durward/internal/limit"
-	"github.com/durward-gateway/durward/internal/llmwire"
+	"github.com/durward-gateway/durward/internal/llm/wire"
+	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
@@ -44,5 +44,5 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, name app.ErrorN
 		endpoint = limit.Messages
 	}
 	status := refusal.Status()
-	app.WriteJSON(w, status, json.RawMessage(llmwire.ErrorBody(endpoint, status, codes[name], message)))
+	app.WriteJSON(w, status, json.RawMessage(wire.ErrorBody(endpoint, status, codes[name], message)))
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/durward-gateway/durward/internal/refused"
+	"github.com/durward-gateway/durward/internal/identity/refused"
 	"github.com/durward-gateway/durward/modules/app"
 )
 

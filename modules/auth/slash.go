@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/durward-gateway/durward/internal/slug"
+	"github.com/durward-gateway/durward/internal/api/slug"
 	"github.com/durward-gateway/durward/modules/app"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/broker"
+	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -25,38 +25,38 @@ type browser struct {
 	issuer  string // the issuer at which its user must log in, once whose has found that a login is needed
 }
 
-// whose checks whether the browser belongs to the user who began to connect: a broker.BrowserCheck.
-func (b *browser) whose(ctx context.Context, user storage.ConnectionKey) (broker.Whose, error) {
+// whose checks whether the browser belongs to the user who began to connect: a connection.BrowserCheck.
+func (b *browser) whose(ctx context.Context, user storage.ConnectionKey) (connection.Whose, error) {
 	known, sessions := app.BrowserOf(b.request)
 	if sessions && known.User != nil {
 		if known.User.OrganizationID == user.OrganizationID && known.User.UserID == user.UserID {
-			return broker.Own, nil
+			return connection.Own, nil
 		}
-		return broker.Foreign, nil
+		return connection.Foreign, nil
 	}
 	person, err := b.core.Store.User(ctx, user.OrganizationID, user.UserID)
 	if errors.Is(err, storage.ErrNotFound) {
-		return broker.Foreign, nil
+		return connection.Foreign, nil
 	}
 	if err != nil {
-		return broker.Foreign, err
+		return connection.Foreign, err
 	}
 	check, issuer, ok := b.core.ConnectCheck(person)
 	switch {
 	case !ok: // the user, known or not, cannot log in any more
-		return broker.Foreign, nil
+		return connection.Foreign, nil
 	case check == app.ConnectByState:
-		return broker.Own, nil
+		return connection.Own, nil
 	case !sessions:
-		return broker.Foreign, errors.New("connect_check login needs durward_session in the configuration, before durward_auth")
+		return connection.Foreign, errors.New("connect_check login needs durward_session in the configuration, before durward_auth")
 	}
 	b.issuer = issuer
-	return broker.Unproven, nil
+	return connection.Unproven, nil
 }
 
 // loginFirst sends the browser to log in, and back. It answers with a page instead of a redirect: the browser came here
 // by a form of the provider, whose policy would forbid the target of a redirect (CSP level 3, form-action).
-func (h *Handler) loginFirst(w http.ResponseWriter, b *browser, result broker.CallbackResult) {
+func (h *Handler) loginFirst(w http.ResponseWriter, b *browser, result connection.CallbackResult) {
 	b.core.SetCookie(w, app.CookieHeld, result.Held, heldAge)
 	address := app.LoginPath + "?" + url.Values{"issuer": {b.issuer}, "return": {app.HeldPath}}.Encode()
 	w.Header().Set("Refresh", "0; url="+address)
@@ -65,7 +65,7 @@ func (h *Handler) loginFirst(w http.ResponseWriter, b *browser, result broker.Ca
 
 // refuseBrowser answers when the browser does not belong to the attempt's user (A02, A03). The page does not name the
 // attempt's user.
-func (h *Handler) refuseBrowser(w http.ResponseWriter, r *http.Request, core *app.Core, result broker.CallbackResult) {
+func (h *Handler) refuseBrowser(w http.ResponseWriter, r *http.Request, core *app.Core, result connection.CallbackResult) {
 	h.logger.Warn("refusing a callback in somebody else's browser", zap.String("organization", result.OrganizationID),
 		zap.String("user", result.UserID), zap.String("server", result.Server.Slug))
 	event := storage.AuditEntry{

@@ -9,8 +9,8 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/broker"
-	"github.com/durward-gateway/durward/internal/webpage"
+	"github.com/durward-gateway/durward/internal/api/webpage"
+	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -64,7 +64,7 @@ func (h *Handler) serveHeld(w http.ResponseWriter, r *http.Request, call *app.Ca
 }
 
 // finish answers with the result of an attempt.
-func (h *Handler) finish(w http.ResponseWriter, r *http.Request, core *app.Core, result broker.CallbackResult, err error) {
+func (h *Handler) finish(w http.ResponseWriter, r *http.Request, core *app.Core, result connection.CallbackResult, err error) {
 	if err != nil {
 		h.refuseCallback(w, core, err)
 		return
@@ -89,7 +89,7 @@ func (h *Handler) finish(w http.ResponseWriter, r *http.Request, core *app.Core,
 }
 
 func (h *Handler) refuseCallback(w http.ResponseWriter, core *app.Core, err error) {
-	if errors.Is(err, broker.ErrState) {
+	if errors.Is(err, connection.ErrState) {
 		page{Status: http.StatusBadRequest, Title: titleFailed,
 			Text: "This attempt is unknown, has been used already, or is older than ten minutes. Start connecting again where you began."}.write(w)
 		return
@@ -98,7 +98,7 @@ func (h *Handler) refuseCallback(w http.ResponseWriter, core *app.Core, err erro
 	page{Status: http.StatusServiceUnavailable, Title: titleFailed, Text: "The gateway could not store the connection. Try again in a moment."}.write(w)
 }
 
-func (h *Handler) resultPage(ctx context.Context, core *app.Core, result broker.CallbackResult) page {
+func (h *Handler) resultPage(ctx context.Context, core *app.Core, result connection.CallbackResult) page {
 	if !result.OK {
 		failed := page{Status: http.StatusBadRequest, Title: titleFailed, Text: result.Reason}
 		if result.Server.Slug != "" { // the server was not deleted meanwhile
@@ -138,7 +138,7 @@ func (h *Handler) serveUndo(w http.ResponseWriter, r *http.Request, call *app.Ca
 	r.Body = http.MaxBytesReader(w, r.Body, maxUndoForm)
 	key, err := call.Core.Broker.Undo(r.Context(), r.PostFormValue("undo"))
 	if err != nil {
-		if !errors.Is(err, broker.ErrUndo) {
+		if !errors.Is(err, connection.ErrUndo) {
 			call.Core.LogFailure(h.logger, "undoing a connection", err)
 		}
 		page{Status: http.StatusBadRequest, Title: "Nothing was undone",

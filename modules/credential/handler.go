@@ -12,8 +12,8 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/broker"
-	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -82,13 +82,13 @@ func (s *source) key() storage.ConnectionKey {
 
 // Credential implements app.CredentialSource. The server is read once more: a client can send its body slowly, and a
 // server that was deleted meanwhile had no stream of this call to end yet.
-func (s *source) Credential(ctx context.Context) (broker.Credential, error) {
+func (s *source) Credential(ctx context.Context) (connection.Credential, error) {
 	err := s.call.RenewServer(ctx)
 	if errors.Is(err, storage.ErrNotFound) {
-		return broker.Credential{}, &streams.Ended{Reason: streams.ServerDeleted}
+		return connection.Credential{}, &streams.Ended{Reason: streams.ServerDeleted}
 	}
 	if err != nil {
-		return broker.Credential{}, err
+		return connection.Credential{}, err
 	}
 	credential, err := s.call.Core.Broker.CredentialOf(ctx, s.key(), s.call.Server, s.call.Connection())
 	if err == nil {
@@ -98,7 +98,7 @@ func (s *source) Credential(ctx context.Context) (broker.Credential, error) {
 }
 
 // Rejected implements app.CredentialSource.
-func (s *source) Rejected(ctx context.Context, used broker.Credential) (broker.Credential, error) {
+func (s *source) Rejected(ctx context.Context, used connection.Credential) (connection.Credential, error) {
 	return s.call.Core.Broker.Rejected(ctx, s.key(), *s.call.Server, used)
 }
 

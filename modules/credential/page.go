@@ -4,7 +4,7 @@ import (
 	_ "embed" // the page
 	"net/http"
 
-	"github.com/durward-gateway/durward/internal/webpage"
+	"github.com/durward-gateway/durward/internal/api/webpage"
 	"github.com/durward-gateway/durward/modules/app"
 )
 

@@ -1,7 +1,7 @@
 package devidp
 
 import (
-	"github.com/durward-gateway/durward/internal/token"
+	"github.com/durward-gateway/durward/internal/identity/token"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/devidp/idp"
 )

@@ -15,8 +15,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/durward-gateway/durward/internal/loopback"
-	"github.com/durward-gateway/durward/internal/token"
+	"github.com/durward-gateway/durward/internal/identity/token"
+	"github.com/durward-gateway/durward/internal/proxy/loopback"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/devidp/demo"
 	"github.com/durward-gateway/durward/modules/devidp/idp"

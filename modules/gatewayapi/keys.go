@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/apikey"
-	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/identity/apikey"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/strictjson"
-	"github.com/durward-gateway/durward/internal/validate"
 )
 
 // amountDigits is the number of decimals of an amount: it is stored in billionths of the price table's currency unit.

@@ -7,11 +7,11 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/limit"
-	"github.com/durward-gateway/durward/internal/llmwire"
-	"github.com/durward-gateway/durward/internal/smart"
+	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/llm/smart"
+	"github.com/durward-gateway/durward/internal/llm/wire"
+	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/internal/strictjson"
-	"github.com/durward-gateway/durward/internal/validate"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
@@ -47,7 +47,7 @@ type decisionView struct {
 type previewBody struct {
 	policyID, model string
 	inline          *storage.SmartModel
-	request         *llmwire.Request
+	request         *wire.Request
 }
 
 // read reads the body. It holds a request in the form of the runtime, of which members that decide nothing are ignored,
@@ -108,7 +108,7 @@ func (p *previewBody) readRequest(q *request, o *validate.Object) {
 	}
 	body.WriteByte('}')
 	var err error
-	p.request, err = llmwire.ParseRequest(endpoint, body.Bytes(), body.Len())
+	p.request, err = wire.ParseRequest(endpoint, body.Bytes(), body.Len())
 	q.Note(err) // a fault of the gateway, if any: all of it was read before
 }
 

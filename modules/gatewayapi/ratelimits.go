@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/limit"
-	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )

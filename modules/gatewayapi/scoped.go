@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )

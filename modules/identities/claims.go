@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/durward-gateway/durward/internal/caller"
+	"github.com/durward-gateway/durward/internal/identity/caller"
 )
 
 // claimTargets returns the paths that each name of the word `claim` sets.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/durward-gateway/durward/internal/caller"
-	"github.com/durward-gateway/durward/internal/token"
+	"github.com/durward-gateway/durward/internal/identity/caller"
+	"github.com/durward-gateway/durward/internal/identity/token"
 	"github.com/durward-gateway/durward/modules/app"
 )
 

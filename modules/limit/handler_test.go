@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/durward-gateway/durward/internal/mcpsession"
+	"github.com/durward-gateway/durward/internal/mcp/session"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -137,7 +137,7 @@ func TestAnswers(t *testing.T) {
 // TestWhatCounts checks that exactly these count: each request with an id, and each opening of a stream.
 func TestWhatCounts(t *testing.T) {
 	caller := newGateway(t).call()
-	asked := string(mcpsession.NewQuestions(plainMACs{}).Mark([]byte("1"), "", caller.Binding()))
+	asked := string(session.NewQuestions(plainMACs{}).Mark([]byte("1"), "", caller.Binding()))
 	for _, tc := range []struct {
 		name, method, path, body string
 		requests                 int64

@@ -16,10 +16,10 @@ import (
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/approval"
 	"github.com/durward-gateway/durward/internal/cache"
-	"github.com/durward-gateway/durward/internal/mcpsession"
-	"github.com/durward-gateway/durward/internal/window"
+	"github.com/durward-gateway/durward/internal/mcp/session"
+	"github.com/durward-gateway/durward/internal/policy/approval"
+	"github.com/durward-gateway/durward/internal/ratelimit/window"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -81,7 +81,7 @@ func newGateway(t testing.TB) *gateway {
 	t.Cleanup(limits.Close)
 	g.core = &app.Core{
 		Limits: limits, Log: slog.New(slog.DiscardHandler), Metrics: &app.Metrics{Calls: g.calls},
-		Sizes: app.Sizes{MCP: 1 << 20, SSE: 1 << 16}, Questions: mcpsession.NewQuestions(plainMACs{}),
+		Sizes: app.Sizes{MCP: 1 << 20, SSE: 1 << 16}, Questions: session.NewQuestions(plainMACs{}),
 	}
 	g.core.Asks = approval.NewStates(nil, "https://gate.example", time.Now)
 	return g

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/durward-gateway/durward/internal/forward"
-	"github.com/durward-gateway/durward/internal/limit"
-	"github.com/durward-gateway/durward/internal/llmwire"
+	"github.com/durward-gateway/durward/internal/llm/wire"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
+	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -40,7 +40,7 @@ func (h *Handler) admitPrompt(w http.ResponseWriter, r *http.Request) bool {
 		call.AuditModelRequest(r.Context(), r.Header, nil)
 		call.AuditModelRefused(r.Context(), "", "limited")
 		refused.SetHeader(w.Header())
-		refuse(w, r, http.StatusTooManyRequests, llmwire.CodeRateLimit, llmwire.Limited)
+		refuse(w, r, http.StatusTooManyRequests, wire.CodeRateLimit, wire.Limited)
 		return false
 	}
 	return true
@@ -52,7 +52,7 @@ func refuse(w http.ResponseWriter, r *http.Request, status int, code, message st
 	if r.URL.Path == app.ModelsPrefix+"messages" {
 		endpoint = limit.Messages
 	}
-	forward.AnswerUnread(w, r, func() { app.WriteRPCBody(w, status, llmwire.ErrorBody(endpoint, status, code, message)) })
+	forward.AnswerUnread(w, r, func() { app.WriteRPCBody(w, status, wire.ErrorBody(endpoint, status, code, message)) })
 }
 
 func known(kind string) error {

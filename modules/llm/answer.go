@@ -9,9 +9,9 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/forward"
-	"github.com/durward-gateway/durward/internal/llmwire"
-	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/llm/wire"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
 )
 
 // These are the bounds of answers that are read whole, in bytes.
@@ -34,13 +34,13 @@ func (x *exchange) relay(ctx context.Context, run *run, answer *reply) {
 	default:
 		run.lose(ctx, nil)
 		x.handler.Logger.Warn("a provider's answer is neither JSON nor an event stream", run.fields(run.to, zap.Int("status", answer.Status))...)
-		x.finish(run, outcomeUpstream, answer.Status, llmwire.Usage{})
+		x.finish(run, outcomeUpstream, answer.Status, wire.Usage{})
 		x.refuse(refusedUpstream)
 	}
 }
 
 // finish records the result of the call.
-func (x *exchange) finish(run *run, outcome string, status int, used llmwire.Usage) {
+func (x *exchange) finish(run *run, outcome string, status int, used wire.Usage) {
 	x.outcome = outcome
 	x.call.AuditModelOutcome(outcome, status, used)
 }
@@ -55,7 +55,7 @@ func (x *exchange) relayWrong(ctx context.Context, run *run, answer *reply) {
 		x.brokeOff(ctx, run, answer.Response, err)
 		return
 	}
-	x.finish(run, outcomeRefused, answer.Status, llmwire.Usage{})
+	x.finish(run, outcomeRefused, answer.Status, wire.Usage{})
 	if err != nil || answer.Kind != forward.JSON {
 		x.refuse(&refusal{status: answer.Status, message: "The provider of the model refuses the request."})
 		return
@@ -69,7 +69,7 @@ func (x *exchange) relayWhole(ctx context.Context, run *run, answer *reply) {
 		x.brokeOff(ctx, run, answer.Response, answer.err)
 		return
 	}
-	used := llmwire.AnswerUsed(run.request, answer.body)
+	used := wire.AnswerUsed(run.request, answer.body)
 	run.used(used)
 	x.finish(run, outcomeOK, answer.Status, used)
 	x.writeWhole(answer.Response, answer.body)
@@ -88,7 +88,7 @@ func (x *exchange) brokeOff(ctx context.Context, run *run, response *forward.Res
 	default:
 		run.warn(run.to, "reading a provider's answer", zap.Error(err))
 	}
-	x.finish(run, refused.result(), response.Status, llmwire.Usage{})
+	x.finish(run, refused.result(), response.Status, wire.Usage{})
 	x.refuse(refused)
 }
 
@@ -128,7 +128,7 @@ func (x *exchange) relayStream(ctx context.Context, run *run, answer *reply) {
 		if told.Status >= http.StatusInternalServerError || told.Status == http.StatusTooManyRequests {
 			outcome = outcomeUpstream
 		}
-		x.finish(run, outcome, response.Status, llmwire.Usage{})
+		x.finish(run, outcome, response.Status, wire.Usage{})
 	case known:
 		x.settleStream(ctx, run, stream)
 		x.finish(run, outcomeUpstream, response.Status, stream.Used())
@@ -140,7 +140,7 @@ func (x *exchange) relayStream(ctx context.Context, run *run, answer *reply) {
 
 // settleStream settles a stream that came to its end, or to an error that its provider reported. When an administrator
 // has set that a provider reports no usage, the text is counted instead.
-func (x *exchange) settleStream(ctx context.Context, run *run, stream *llmwire.Stream) {
+func (x *exchange) settleStream(ctx context.Context, run *run, stream *wire.Stream) {
 	if stream.Usage().Known || run.without && run.to.Account.NoStreamOptions {
 		run.used(stream.Used())
 		return
@@ -149,8 +149,8 @@ func (x *exchange) settleStream(ctx context.Context, run *run, stream *llmwire.S
 }
 
 // cutOff ends a stream that broke off after its beginning, with an error event where a client is left to read it.
-func (x *exchange) cutOff(ctx context.Context, run *run, response *forward.Response, stream *llmwire.Stream, err error) (outcome string) {
-	text, code := textUpstream, llmwire.CodeUpstream
+func (x *exchange) cutOff(ctx context.Context, run *run, response *forward.Response, stream *wire.Stream, err error) (outcome string) {
+	text, code := textUpstream, wire.CodeUpstream
 	reason, ended := streams.EndedFor(ctx)
 	switch {
 	case ended:

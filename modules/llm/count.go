@@ -7,11 +7,11 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/forward"
-	"github.com/durward-gateway/durward/internal/limit"
-	"github.com/durward-gateway/durward/internal/llmroute"
-	"github.com/durward-gateway/durward/internal/llmwire"
-	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/llm/route"
+	"github.com/durward-gateway/durward/internal/llm/wire"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
+	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -79,11 +79,11 @@ func (x *exchange) count() {
 // counted asks one target. Both results are nil when another target can be asked, or the estimate can be given: with
 // every provider the count is only an estimate, so a missing answer does no harm.
 func (x *run) counted(ctx context.Context, c candidate) (*reply, *refusal) {
-	pass, ok := x.call.Core.Breakers().Enter(llmroute.Key{Organization: x.call.Caller.OrganizationID, Provider: c.Account.ID})
+	pass, ok := x.call.Core.Breakers().Enter(route.Key{Organization: x.call.Caller.OrganizationID, Provider: c.Account.ID})
 	if !ok {
 		return nil, nil
 	}
-	result := llmroute.Unknown
+	result := route.Unknown
 	defer func() { pass.Done(result) }()
 	if refused := x.extend(ctx, c); refused != nil {
 		return nil, refused
@@ -100,7 +100,7 @@ func (x *run) counted(ctx context.Context, c candidate) (*reply, *refusal) {
 	if err != nil {
 		var no failure
 		result, no = x.failed(ctx, c, err)
-		x.call.AuditModelOutcome(no.result(), 0, llmwire.Usage{})
+		x.call.AuditModelOutcome(no.result(), 0, wire.Usage{})
 		if no.final {
 			return nil, no.refusal
 		}
@@ -112,19 +112,19 @@ func (x *run) counted(ctx context.Context, c candidate) (*reply, *refusal) {
 	}
 	read := answer.body != nil && answer.err == nil
 	switch s := response.Status; {
-	case read && s == http.StatusBadRequest && llmwire.RefusesCounting(answer.body):
-		result = llmroute.Works // and the estimate follows: clients that measure their context this way stop at an error
+	case read && s == http.StatusBadRequest && wire.RefusesCounting(answer.body):
+		result = route.Works // and the estimate follows: clients that measure their context this way stop at an error
 	case read && s < http.StatusBadRequest:
-		result = llmroute.Works
-		x.call.AuditModelOutcome(outcomeOK, s, llmwire.Usage{})
+		result = route.Works
+		x.call.AuditModelOutcome(outcomeOK, s, wire.Usage{})
 		return answer, nil
 	case read && (s == http.StatusBadRequest || s == http.StatusRequestEntityTooLarge || s == http.StatusUnprocessableEntity):
-		result = llmroute.Works
-		x.call.AuditModelOutcome(outcomeRefused, s, llmwire.Usage{})
+		result = route.Works
+		x.call.AuditModelOutcome(outcomeRefused, s, wire.Usage{})
 		return answer, nil
 	}
 	x.warn(c, "a provider does not count tokens, which are estimated", zap.Int("status", response.Status))
-	x.call.AuditModelOutcome(outcomeUpstream, response.Status, llmwire.Usage{})
+	x.call.AuditModelOutcome(outcomeUpstream, response.Status, wire.Usage{})
 	response.Discard()
 	return nil, nil
 }

@@ -10,11 +10,11 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/forward"
-	"github.com/durward-gateway/durward/internal/limit"
-	"github.com/durward-gateway/durward/internal/llmwire"
-	"github.com/durward-gateway/durward/internal/smart"
-	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/llm/smart"
+	"github.com/durward-gateway/durward/internal/llm/wire"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
+	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/internal/strictjson"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
@@ -24,7 +24,7 @@ import (
 var router = smart.New(nil)
 
 // route returns the model that answers: for a smart model it is the model of the chosen slot.
-func (x *exchange) route(ctx context.Context, request *llmwire.Request, model *app.Model) (*app.Model, *refusal) {
+func (x *exchange) route(ctx context.Context, request *wire.Request, model *app.Model) (*app.Model, *refusal) {
 	if model.Smart == nil {
 		return model, nil
 	}
@@ -132,7 +132,7 @@ func (h *Handler) askFor(ctx context.Context, call *app.Call, alias, via string,
 	if err != nil {
 		return "", err
 	}
-	request, err := llmwire.ParseRequest(endpoint, body, len(body))
+	request, err := wire.ParseRequest(endpoint, body, len(body))
 	if err != nil {
 		return "", err
 	}
@@ -148,7 +148,7 @@ func (h *Handler) askFor(ctx context.Context, call *app.Call, alias, via string,
 	defer reply.Close()
 	if reply.err != nil {
 		run.lose(ctx, reply.err)
-		call.AuditModelOutcome(outcomeUpstream, reply.Status, llmwire.Usage{})
+		call.AuditModelOutcome(outcomeUpstream, reply.Status, wire.Usage{})
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)
 		}
@@ -158,10 +158,10 @@ func (h *Handler) askFor(ctx context.Context, call *app.Call, alias, via string,
 		if reply.Status < http.StatusBadRequest {
 			run.lose(ctx, nil)
 		}
-		call.AuditModelOutcome(outcomeUpstream, reply.Status, llmwire.Usage{})
+		call.AuditModelOutcome(outcomeUpstream, reply.Status, wire.Usage{})
 		return "", fmt.Errorf("the determiner answered with status %d", reply.Status)
 	}
-	used := llmwire.AnswerUsed(request, reply.body)
+	used := wire.AnswerUsed(request, reply.body)
 	run.used(used)
 	call.AuditModelOutcome(outcomeOK, reply.Status, used)
 	return answerText(endpoint, reply.body)

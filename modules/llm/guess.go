@@ -5,9 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/forward"
-	"github.com/durward-gateway/durward/internal/llmwire"
-	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/llm/wire"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
 )
 
 const (
@@ -41,7 +41,7 @@ func (x *run) makes(in time.Duration) int64 {
 // output that may have been made: no more than was reserved, unless more was seen. The reservation itself is no
 // estimate: a client may ask for a million tokens and leave, and an organization's limits and budgets would be gone
 // (attack T07).
-func (x *run) guess(seen llmwire.Usage, output int64) llmwire.Usage {
+func (x *run) guess(seen wire.Usage, output int64) wire.Usage {
 	if !seen.Known {
 		seen.Output = max(seen.Output, min(output, x.reserved-seen.Input))
 	}
@@ -51,24 +51,24 @@ func (x *run) guess(seen llmwire.Usage, output int64) llmwire.Usage {
 // lose notes that the target, from which nothing came, may have worked and will not report its usage.
 func (x *run) lose(ctx context.Context, err error) {
 	x.unknown = true
-	x.taken = x.guess(llmwire.EstimateUsed(x.request, 0), x.makes(x.silence(ctx, err, x.sent)))
+	x.taken = x.guess(wire.EstimateUsed(x.request, 0), x.makes(x.silence(ctx, err, x.sent)))
 }
 
 // cut settles a stream that broke off.
-func (x *run) cut(ctx context.Context, stream *llmwire.Stream, err error) {
+func (x *run) cut(ctx context.Context, stream *wire.Stream, err error) {
 	seen := stream.Used()
 	x.settle(x.guess(seen, seen.Output+x.makes(x.silence(ctx, err, x.heard))))
 }
 
 // untold settles a stream that came to its end without a usage report: the model may have thought without output, for
 // as long as the stream took.
-func (x *run) untold(ctx context.Context, stream *llmwire.Stream) {
+func (x *run) untold(ctx context.Context, stream *wire.Stream) {
 	x.settle(x.guess(stream.Used(), x.makes(x.silence(ctx, nil, x.sent))))
 }
 
 // listener notes the time at which a part of a stream comes.
 type listener struct {
-	*llmwire.Stream
+	*wire.Stream
 	run *run
 }
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/durward-gateway/durward/internal/loopback"
+	"github.com/durward-gateway/durward/internal/proxy/loopback"
 )
 
 const (

@@ -3,7 +3,7 @@ package llm
 import (
 	"net/http"
 
-	"github.com/durward-gateway/durward/internal/llmwire"
+	"github.com/durward-gateway/durward/internal/llm/wire"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
@@ -24,29 +24,29 @@ func (h *Handler) serveModels(a *answerer, call *app.Call, alias string) {
 			a.refuse(refusedUnknown)
 			return
 		}
-		one := []llmwire.Model{listed(model)}
+		one := []wire.Model{listed(model)}
 		if a.anthropic {
-			a.write(http.StatusOK, llmwire.AnthropicModelEntry(one[0]))
+			a.write(http.StatusOK, wire.AnthropicModelEntry(one[0]))
 			return
 		}
-		a.write(http.StatusOK, llmwire.ModelEntry(one[0]))
+		a.write(http.StatusOK, wire.ModelEntry(one[0]))
 		return
 	}
-	var list []llmwire.Model
+	var list []wire.Model
 	for model := range known.All {
 		if mayUse(call.Caller, model.Alias) {
 			list = append(list, listed(model))
 		}
 	}
 	if a.anthropic {
-		a.write(http.StatusOK, llmwire.AnthropicModelList(list))
+		a.write(http.StatusOK, wire.AnthropicModelList(list))
 		return
 	}
-	a.write(http.StatusOK, llmwire.ModelList(list))
+	a.write(http.StatusOK, wire.ModelList(list))
 }
 
-func listed(m *app.Model) llmwire.Model {
-	return llmwire.Model{ID: m.Alias, Owner: owner, Created: m.CreatedAt}
+func listed(m *app.Model) wire.Model {
+	return wire.Model{ID: m.Alias, Owner: owner, Created: m.CreatedAt}
 }
 
 // mayUse reports whether the caller may use an alias of their organization: every one of them, unless a key is limited

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/durward-gateway/durward/internal/forward"
-	"github.com/durward-gateway/durward/internal/limit"
-	"github.com/durward-gateway/durward/internal/llmwire"
-	"github.com/durward-gateway/durward/internal/streams"
-	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/llm/wire"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
+	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
@@ -82,7 +82,7 @@ func (x *exchange) no(refused *refusal) {
 }
 
 // read reads the request and finds the requested model, or answers why it cannot.
-func (x *exchange) read() (request *llmwire.Request, model *app.Model, ok bool) {
+func (x *exchange) read() (request *wire.Request, model *app.Model, ok bool) {
 	if x.call.Crowded(x.r, false, x.call.Core.Sizes.LLM) {
 		x.outcome = outcomeUnavailable
 		x.refuseUnread(refusedMemory)
@@ -99,8 +99,8 @@ func (x *exchange) read() (request *llmwire.Request, model *app.Model, ok bool) 
 		x.refuseBody(err)
 		return nil, nil, false
 	}
-	request, err = llmwire.ParseRequest(x.endpoint, body, int(most))
-	var wrong *llmwire.RequestError
+	request, err = wire.ParseRequest(x.endpoint, body, int(most))
+	var wrong *wire.RequestError
 	switch {
 	case errors.As(err, &wrong):
 		x.refuse(&refusal{status: wrong.Status, code: wrong.Code, message: wrong.Message})

@@ -5,18 +5,18 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/forward"
-	"github.com/durward-gateway/durward/internal/limit"
-	"github.com/durward-gateway/durward/internal/llmwire"
-	"github.com/durward-gateway/durward/internal/metering"
-	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/llm/metering"
+	"github.com/durward-gateway/durward/internal/llm/wire"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
+	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
 
-// These are codes of OpenAI's error format that llmwire does not know.
+// These are codes of OpenAI's error format that wire does not know.
 const (
-	codeInvalidKey  = llmwire.CodeInvalidKey
+	codeInvalidKey  = wire.CodeInvalidKey
 	codeUnavailable = "unavailable"
 	codeEndpoint    = "unsupported_endpoint"
 )
@@ -61,8 +61,8 @@ func (e *refusal) result() string {
 }
 
 var (
-	refusedUnknown  = &refusal{status: http.StatusNotFound, code: llmwire.CodeModelNotFound, message: llmwire.NoSuchModel}
-	refusedUpstream = &refusal{status: http.StatusBadGateway, code: llmwire.CodeUpstream, message: textUpstream, outcome: outcomeUpstream}
+	refusedUnknown  = &refusal{status: http.StatusNotFound, code: wire.CodeModelNotFound, message: wire.NoSuchModel}
+	refusedUpstream = &refusal{status: http.StatusBadGateway, code: wire.CodeUpstream, message: textUpstream, outcome: outcomeUpstream}
 	refusedStore    = &refusal{status: http.StatusServiceUnavailable, code: codeUnavailable, message: textAway, outcome: outcomeUnavailable}
 	refusedMemory   = &refusal{status: http.StatusServiceUnavailable, code: codeUnavailable, message: textMemory, outcome: outcomeUnavailable}
 	refusedRecord   = &refusal{status: http.StatusServiceUnavailable, code: codeUnavailable, message: textRecord, outcome: outcomeUnavailable}
@@ -72,14 +72,14 @@ var (
 
 func refusedLimit(e *limit.Refusal) *refusal {
 	return &refusal{
-		status: http.StatusTooManyRequests, code: llmwire.CodeRateLimit, message: llmwire.Limited, outcome: outcomeLimited, header: e.SetHeader,
+		status: http.StatusTooManyRequests, code: wire.CodeRateLimit, message: wire.Limited, outcome: outcomeLimited, header: e.SetHeader,
 		here: ofTarget(e.Limit.Scope),
 	}
 }
 
 func refusedBudget(e *metering.Refusal) *refusal {
 	return &refusal{
-		status: http.StatusTooManyRequests, code: llmwire.CodeBudget, message: e.Message(), outcome: outcomeLimited, header: e.SetHeader,
+		status: http.StatusTooManyRequests, code: wire.CodeBudget, message: e.Message(), outcome: outcomeLimited, header: e.SetHeader,
 		here: ofTarget(e.Budget.Scope),
 	}
 }
@@ -93,7 +93,7 @@ func ofTarget(s storage.Scope) bool {
 // the provider's answer is about the gateway's account.
 func (x *run) refusedBusy(response *forward.Response) *refusal {
 	return &refusal{
-		status: http.StatusTooManyRequests, code: llmwire.CodeRateLimit, message: textBusy, outcome: outcomeUpstream, header: x.retryAfter(response),
+		status: http.StatusTooManyRequests, code: wire.CodeRateLimit, message: textBusy, outcome: outcomeUpstream, header: x.retryAfter(response),
 	}
 }
 
@@ -103,12 +103,12 @@ func (x *run) refusedOverloaded(response *forward.Response, status int) *refusal
 	if x.request.Endpoint != limit.Messages {
 		status = http.StatusServiceUnavailable
 	}
-	return &refusal{status: status, code: llmwire.CodeOverloaded, message: textOverloaded, outcome: outcomeUpstream, header: x.retryAfter(response)}
+	return &refusal{status: status, code: wire.CodeOverloaded, message: textOverloaded, outcome: outcomeUpstream, header: x.retryAfter(response)}
 }
 
 // retryAfter sets Retry-After to the provider's value.
 func (x *run) retryAfter(response *forward.Response) func(http.Header) {
-	after, ok := llmwire.RetryAfter(response.Header, x.handler.now())
+	after, ok := wire.RetryAfter(response.Header, x.handler.now())
 	return func(h http.Header) {
 		if ok {
 			h.Set("Retry-After", strconv.FormatInt(int64((after+time.Second-1)/time.Second), 10))
@@ -154,10 +154,10 @@ func (a *answerer) refuse(e *refusal) {
 		e.header(a.w.Header())
 	}
 	switch e.status {
-	case http.StatusServiceUnavailable, http.StatusTooManyRequests, llmwire.StatusOverloaded:
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests, wire.StatusOverloaded:
 		app.SetRetryAfter(a.w)
 	}
-	a.write(e.status, llmwire.ErrorBody(a.envelope(), e.status, e.code, e.message))
+	a.write(e.status, wire.ErrorBody(a.envelope(), e.status, e.code, e.message))
 }
 
 // refuseUnread does the work of refuse for a request whose body was not read.

@@ -12,12 +12,12 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/forward"
-	"github.com/durward-gateway/durward/internal/limit"
-	"github.com/durward-gateway/durward/internal/llmroute"
-	"github.com/durward-gateway/durward/internal/llmwire"
-	"github.com/durward-gateway/durward/internal/metering"
-	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/llm/metering"
+	"github.com/durward-gateway/durward/internal/llm/route"
+	"github.com/durward-gateway/durward/internal/llm/wire"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
+	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -29,7 +29,7 @@ const maxTries = 16
 type run struct {
 	handler  *Handler
 	call     *app.Call
-	request  *llmwire.Request
+	request  *wire.Request
 	model    *app.Model
 	via      string      // the alias of the smart model that chose model; "" for none
 	header   http.Header // the client's
@@ -44,11 +44,11 @@ type run struct {
 	permit  *limit.Permit
 	hold    *metering.Hold
 
-	reserved int64         // tokens, for to
-	sent     time.Time     // when to was asked
-	heard    time.Time     // when something of its stream came last
-	unknown  bool          // to may have done work that it will not report
-	taken    llmwire.Usage // the estimated usage in that case
+	reserved int64      // tokens, for to
+	sent     time.Time  // when to was asked
+	heard    time.Time  // when something of its stream came last
+	unknown  bool       // to may have done work that it will not report
+	taken    wire.Usage // the estimated usage in that case
 }
 
 // candidate is a target, and the alias that led to it.
@@ -86,7 +86,7 @@ func shuffle(of []candidate) {
 	for i := range serving {
 		weights[i] = serving[i].Weight
 	}
-	for i, j := range llmroute.Order(weights, rand.Int64N) {
+	for i, j := range route.Order(weights, rand.Int64N) {
 		of[i] = serving[j]
 	}
 }
@@ -101,11 +101,11 @@ func (x *run) send(ctx context.Context) (*reply, *refusal) {
 	refused := refusedUpstream
 	for _, c := range candidates {
 		account := c.Account
-		pass, ok := x.call.Core.Breakers().Enter(llmroute.Key{Organization: x.call.Caller.OrganizationID, Provider: account.ID})
+		pass, ok := x.call.Core.Breakers().Enter(route.Key{Organization: x.call.Caller.OrganizationID, Provider: account.ID})
 		if !ok {
 			continue // its circuit breaker is open
 		}
-		known := llmroute.RefusalKey{Key: llmroute.Key{Organization: x.call.Caller.OrganizationID, Provider: account.ID}, Model: c.Model}
+		known := route.RefusalKey{Key: route.Key{Organization: x.call.Caller.OrganizationID, Provider: account.ID}, Model: c.Model}
 		x.without = x.request.AsksForUsage() && (account.NoStreamOptions || x.call.Core.NoStreamOptions().Has(known))
 		answer, result, no := x.attempt(ctx, c)
 		if no.again {
@@ -149,19 +149,19 @@ type failure struct {
 }
 
 // attempt sends the request to one target.
-func (x *run) attempt(ctx context.Context, c candidate) (*reply, llmroute.Result, failure) {
+func (x *run) attempt(ctx context.Context, c candidate) (*reply, route.Result, failure) {
 	if refused, err := x.admit(ctx, c); refused != nil || err != nil {
 		if err != nil {
 			x.call.Core.LogFailure(x.handler.Logger, "counting a call to a model", err)
-			return nil, llmroute.Unknown, failure{refusal: refusedStore, final: true}
+			return nil, route.Unknown, failure{refusal: refusedStore, final: true}
 		}
-		return nil, llmroute.Unknown, failure{refusal: refused, final: x.tried == 0 && !refused.here}
+		return nil, route.Unknown, failure{refusal: refused, final: x.tried == 0 && !refused.here}
 	}
 	x.to = c
 	x.tried++
 	if err := x.call.AuditModelIntent(ctx, c.Account, c.alias, c.Model); err != nil {
 		x.call.Core.LogFailure(x.handler.Logger, "recording a call to a model", err)
-		return nil, llmroute.Unknown, failure{refusal: refusedRecord, final: true}
+		return nil, route.Unknown, failure{refusal: refusedRecord, final: true}
 	}
 	core, started := x.call.Core, x.handler.now()
 	x.sent = started
@@ -175,7 +175,7 @@ func (x *run) attempt(ctx context.Context, c candidate) (*reply, llmroute.Result
 	}
 	if err != nil {
 		result, no := x.failed(ctx, c, err)
-		x.call.AuditModelOutcome(no.result(), 0, llmwire.Usage{})
+		x.call.AuditModelOutcome(no.result(), 0, wire.Usage{})
 		return nil, result, no
 	}
 	answer := &reply{Response: response}
@@ -184,7 +184,7 @@ func (x *run) attempt(ctx context.Context, c candidate) (*reply, llmroute.Result
 		return answer, result, no
 	}
 	response.Discard()
-	x.call.AuditModelOutcome(no.result(), response.Status, llmwire.Usage{})
+	x.call.AuditModelOutcome(no.result(), response.Status, wire.Usage{})
 	return nil, result, no
 }
 
@@ -197,25 +197,25 @@ func (x *run) body(model string) []byte {
 }
 
 // failed returns the result of a call whose target gave no answer.
-func (x *run) failed(ctx context.Context, c candidate, err error) (llmroute.Result, failure) {
+func (x *run) failed(ctx context.Context, c candidate, err error) (route.Result, failure) {
 	if !errors.Is(err, forward.ErrConnect) {
 		x.lose(ctx, err)
 	}
 	if reason, ended := streams.EndedFor(ctx); ended {
-		return llmroute.Unknown, failure{refusal: refusedEnded(reason), final: true}
+		return route.Unknown, failure{refusal: refusedEnded(reason), final: true}
 	}
 	var header *forward.HeaderError
 	switch {
 	case errors.As(err, &header):
 		x.unknown = false
-		return llmroute.Unknown, failure{refusal: &refusal{
+		return route.Unknown, failure{refusal: &refusal{
 			status: http.StatusBadRequest, message: "The header " + header.Name + " cannot be forwarded.",
 		}, final: true}
 	case errors.Is(err, forward.ErrClientGone):
-		return llmroute.Unknown, failure{refusal: gone, final: true}
+		return route.Unknown, failure{refusal: gone, final: true}
 	}
 	x.warn(c, "calling a provider", zap.Error(err))
-	return llmroute.Fails, failure{refusal: refusedUpstream}
+	return route.Fails, failure{refusal: refusedUpstream}
 }
 
 func (x *run) warn(c candidate, text string, what zap.Field) {
@@ -294,12 +294,12 @@ func (x *run) endHold() {
 }
 
 // spent returns usage in the form of budgets.
-func spent(u llmwire.Usage) metering.Tokens {
+func spent(u wire.Usage) metering.Tokens {
 	return metering.Tokens{Input: u.Input, Output: u.Output, Cached: u.Cached, Written: u.Written, Written1h: u.Written1h}
 }
 
 // used settles the call's usage, once.
-func (x *run) used(u llmwire.Usage) {
+func (x *run) used(u wire.Usage) {
 	x.settle(u)
 	if u.Output > 0 {
 		x.call.Core.Limits.Means().Add(x.call.Caller.OrganizationID, x.model.Alias, x.request.PerChoice(u.Output), x.handler.now().Sub(x.sent))
@@ -307,7 +307,7 @@ func (x *run) used(u llmwire.Usage) {
 }
 
 // settle settles an estimated usage: the alias's means do not learn from it.
-func (x *run) settle(u llmwire.Usage) {
+func (x *run) settle(u wire.Usage) {
 	if x.permit != nil {
 		x.permit.Settle(u.Total())
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/logging"
 
-	"github.com/durward-gateway/durward/internal/access"
-	"github.com/durward-gateway/durward/internal/logbuffer"
+	"github.com/durward-gateway/durward/internal/ops/access"
+	"github.com/durward-gateway/durward/internal/ops/logbuffer"
 	"github.com/durward-gateway/durward/modules/app"
 )
 

@@ -12,10 +12,10 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/forward"
-	"github.com/durward-gateway/durward/internal/jsonrpc"
-	"github.com/durward-gateway/durward/internal/mcpanswer"
-	"github.com/durward-gateway/durward/internal/ssewire"
+	"github.com/durward-gateway/durward/internal/mcp/answer"
+	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
+	"github.com/durward-gateway/durward/internal/proxy/sse"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
@@ -31,7 +31,7 @@ var (
 )
 
 // expect returns the messages that may come in the answer.
-func (x *exchange) expect() *mcpanswer.Answers {
+func (x *exchange) expect() *answer.Answers {
 	a := &x.answers
 	a.Dropped = x.dropped
 	if x.r.Method == http.MethodGet {
@@ -57,7 +57,7 @@ func (x *exchange) expect() *mcpanswer.Answers {
 }
 
 // dropped counts a dropped message, and logs the first one.
-func (x *exchange) dropped(why mcpanswer.Reason) {
+func (x *exchange) dropped(why answer.Reason) {
 	app.CountDropped(string(why))
 	if x.droppedAny {
 		return
@@ -70,7 +70,7 @@ func (x *exchange) dropped(why mcpanswer.Reason) {
 func (x *exchange) recognize(response *forward.Response) error {
 	if response.Status == http.StatusOK && isEvents(response) {
 		response.Kind = forward.Events // also when its length is known to be none
-		response.Body = ssewire.NewBare(response.Body, int(x.call.Core.Sizes.MCPEvent()))
+		response.Body = sse.NewBare(response.Body, int(x.call.Core.Sizes.MCPEvent()))
 		return nil
 	}
 	text, err := response.ReadAll(x.call.Core.Sizes.MCPEvent())
@@ -79,10 +79,10 @@ func (x *exchange) recognize(response *forward.Response) error {
 	}
 	text = bytes.TrimPrefix(text, byteOrderMark)
 	switch begin := bytes.TrimLeft(text, " \t\r\n"); {
-	case ssewire.IsJSON(begin):
+	case sse.IsJSON(begin):
 		response.Kind = forward.JSON
 		response.SetBody(text)
-	case ssewire.IsEvents(begin):
+	case sse.IsEvents(begin):
 		response.Kind, response.ContentLength = forward.Events, -1
 		response.Body = bytes.NewReader(text)
 	default:
@@ -100,7 +100,7 @@ func (x *exchange) recognizeRefusal(response *forward.Response, text []byte) ([]
 	switch {
 	case len(text) == 0 && response.Status < http.StatusInternalServerError:
 		return text, forward.Empty, nil
-	case ssewire.IsJSON(bytes.TrimLeft(text, " \t\r\n")) && json.Valid(text):
+	case sse.IsJSON(bytes.TrimLeft(text, " \t\r\n")) && json.Valid(text):
 		if !x.expect().Refusal(text) {
 			return nil, 0, &forward.Error{Class: forward.ErrUpstream, Cause: errForeign}
 		}
@@ -133,7 +133,7 @@ var errForeign = errors.New("the answer is not one to the request")
 func (x *exchange) hold(response *forward.Response) error {
 	answers, filter, limit := x.expect(), x.call.Decision.Filter, x.call.Core.Sizes.MCPEvent()
 	if response.Kind == forward.Events {
-		events := ssewire.NewEventRewriter(response.Body, int(limit), func(e *ssewire.Event) ([]byte, bool) {
+		events := sse.NewEventRewriter(response.Body, int(limit), func(e *sse.Event) ([]byte, bool) {
 			data, changed := answers.Event(e)
 			if filter == nil || len(data) == 0 {
 				return data, changed
@@ -212,7 +212,7 @@ var errUnanswered = errors.New("the answer has ended without one to each request
 // answered is a stream of events that does not end before the answer has come. Clients of a stream that ended wait for
 // the answer until their own timeout.
 type answered struct {
-	*ssewire.Rewriter
+	*sse.Rewriter
 	exchange *exchange
 }
 

@@ -14,12 +14,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/forward"
-	"github.com/durward-gateway/durward/internal/jsonrpc"
-	"github.com/durward-gateway/durward/internal/legacysse"
-	"github.com/durward-gateway/durward/internal/listfilter"
-	"github.com/durward-gateway/durward/internal/mcpsession"
-	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
+	"github.com/durward-gateway/durward/internal/mcp/legacysse"
+	"github.com/durward-gateway/durward/internal/mcp/listfilter"
+	"github.com/durward-gateway/durward/internal/mcp/session"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -62,7 +62,7 @@ func ask(t *testing.T, a asked, s said) (w *httptest.ResponseRecorder, aborted b
 	c := &app.Call{
 		Decision: &app.Decision{Off: a.filter == nil, Filter: a.filter}, Caller: &app.Caller{OrganizationID: "o", UserID: "u"}, Credentials: noCredential{},
 		Server: &storage.Server{ID: "s", Slug: "demo", Entry: storage.DirectoryEntry{URL: "https://upstream.example/mcp", Protocol: storage.ProtocolMCP}},
-		Core: &app.Core{Log: slog.New(slog.DiscardHandler), Streams: new(streams.Registry), Sessions: mcpsession.New(newTagged(), time.Now), Questions: mcpsession.NewQuestions(plainMACs{}), Desk: new(legacysse.Desk), Sizes: app.Sizes{MCP: 1 << 20, Event: 1 << 10}, Metrics: &app.Metrics{
+		Core: &app.Core{Log: slog.New(slog.DiscardHandler), Streams: new(streams.Registry), Sessions: session.New(newTagged(), time.Now), Questions: session.NewQuestions(plainMACs{}), Desk: new(legacysse.Desk), Sizes: app.Sizes{MCP: 1 << 20, Event: 1 << 10}, Metrics: &app.Metrics{
 			Calls:           prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total", Help: "Calls."}, []string{"family", "result"}),
 			UpstreamSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "seconds", Help: "Seconds."}, []string{"family"}),
 			Streams:         prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "streams", Help: "Streams."}, []string{"family"}),
@@ -86,7 +86,7 @@ func ask(t *testing.T, a asked, s said) (w *httptest.ResponseRecorder, aborted b
 		r.Header.Set(jsonrpc.HeaderName, "x")
 	}
 	if a.session {
-		sealed, err := c.Core.Sessions.Seal(mcpsession.Session{Upstream: "u"}, c.Binding())
+		sealed, err := c.Core.Sessions.Seal(session.Session{Upstream: "u"}, c.Binding())
 		if err != nil {
 			t.Fatal(err)
 		}

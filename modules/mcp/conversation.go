@@ -13,11 +13,11 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/broker"
-	"github.com/durward-gateway/durward/internal/forward"
-	"github.com/durward-gateway/durward/internal/jsonrpc"
-	"github.com/durward-gateway/durward/internal/mcpsession"
-	"github.com/durward-gateway/durward/internal/ssewire"
+	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
+	mcpsession "github.com/durward-gateway/durward/internal/mcp/session"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
+	"github.com/durward-gateway/durward/internal/proxy/sse"
 	"github.com/durward-gateway/durward/internal/strictjson"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
@@ -31,7 +31,7 @@ const openingID = `"durward-initialize"`
 
 // join finds the upstream's session of a conversation that the gateway began, and opens it the first time. It reports
 // false when it has answered the request.
-func (x *exchange) join(ctx context.Context, credential broker.Credential) bool {
+func (x *exchange) join(ctx context.Context, credential connection.Credential) bool {
 	if !x.Session.Guided {
 		return true
 	}
@@ -56,10 +56,10 @@ func (x *exchange) join(ctx context.Context, credential broker.Credential) bool 
 }
 
 // open opens a session at the upstream with the client's declaration.
-func (x *exchange) open(ctx context.Context, credential broker.Credential, declared []byte) (mcpsession.Session, error) {
+func (x *exchange) open(ctx context.Context, credential connection.Credential, declared []byte) (mcpsession.Session, error) {
 	begin := func(declared []byte) (*forward.Response, error) {
 		body := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":"initialize","params":%s}`, openingID, declared)
-		return app.SendWith(ctx, x.call.Credentials, credential, func(c broker.Credential) (*forward.Response, error) {
+		return app.SendWith(ctx, x.call.Credentials, credential, func(c connection.Credential) (*forward.Response, error) {
 			credential = c
 			return x.tell(ctx, c, body, mcpsession.Session{})
 		})
@@ -131,7 +131,7 @@ func before(declared []byte, version string) (older []byte, newer bool) {
 }
 
 // tell sends a message of the gateway's own.
-func (x *exchange) tell(ctx context.Context, credential broker.Credential, body []byte, session mcpsession.Session) (*forward.Response, error) {
+func (x *exchange) tell(ctx context.Context, credential connection.Credential, body []byte, session mcpsession.Session) (*forward.Response, error) {
 	target, err := x.call.ServerURL()
 	if err != nil {
 		return nil, err
@@ -198,7 +198,7 @@ func modernOnly(answer []byte) bool {
 
 // answerOn reads the answer to initialize from an event stream.
 func answerOn(stream io.Reader) ([]byte, error) {
-	events := ssewire.NewReader(io.LimitReader(stream, maxInitialize), maxInitialize)
+	events := sse.NewReader(io.LimitReader(stream, maxInitialize), maxInitialize)
 	for {
 		event, err := events.Next()
 		if err != nil {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/durward-gateway/durward/internal/jsonrpc"
+	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 )
 
 // A client of 2025-11-25 that opens pages gets the address of the page in an error (-32042). It then waits for its

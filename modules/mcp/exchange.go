@@ -9,15 +9,15 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/broker"
-	"github.com/durward-gateway/durward/internal/forward"
-	"github.com/durward-gateway/durward/internal/jsonrpc"
-	"github.com/durward-gateway/durward/internal/legacysse"
-	"github.com/durward-gateway/durward/internal/mcpanswer"
-	"github.com/durward-gateway/durward/internal/mcpparam"
-	"github.com/durward-gateway/durward/internal/mcpsession"
-	"github.com/durward-gateway/durward/internal/netguard"
-	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/mcp/answer"
+	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
+	"github.com/durward-gateway/durward/internal/mcp/legacysse"
+	"github.com/durward-gateway/durward/internal/mcp/param"
+	"github.com/durward-gateway/durward/internal/mcp/session"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
+	"github.com/durward-gateway/durward/internal/proxy/netguard"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -30,18 +30,18 @@ type exchange struct {
 	w       http.ResponseWriter
 	r       *http.Request
 
-	opened  string           // the session that the answer begins: its Upstream
-	mirrors []mcpparam.Field // headers that repeat parts of the message
+	opened  string        // the session that the answer begins: its Upstream
+	mirrors []param.Field // headers that repeat parts of the message
 
-	joined *mcpsession.Session // the upstream's session of a conversation that the gateway began
-	waits  atomic.Bool         // the stream waits for its user to connect
-	scope  bool                // the upstream wants a wider scope than the connection has
-	again  bool                // the user has connected: the stream goes on with the upstream
+	joined *session.Session // the upstream's session of a conversation that the gateway began
+	waits  atomic.Bool      // the stream waits for its user to connect
+	scope  bool             // the upstream wants a wider scope than the connection has
+	again  bool             // the user has connected: the stream goes on with the upstream
 
 	box       *legacysse.Box // for a stream that may be one of 2024-11-05
 	outcome   string         // for metrics and the audit log
 	status    int            // of the upstream's answer; 0: there was none
-	answers   mcpanswer.Answers
+	answers   answer.Answers
 	inSession bool // the upstream knows the client by a session id
 	// droppedAny reports whether a part of the answer was dropped.
 	droppedAny bool
@@ -103,7 +103,7 @@ func (x *exchange) carry() {
 		return
 	}
 	x.EndTakenBack()
-	response, err := app.SendWith(ctx, x.call.Credentials, credential, func(c broker.Credential) (*forward.Response, error) {
+	response, err := app.SendWith(ctx, x.call.Credentials, credential, func(c connection.Credential) (*forward.Response, error) {
 		return x.attempt(ctx, c)
 	})
 	if err != nil {
@@ -116,7 +116,7 @@ func (x *exchange) carry() {
 	x.relay(ctx, response)
 }
 
-func (x *exchange) attempt(ctx context.Context, credential broker.Credential) (*forward.Response, error) {
+func (x *exchange) attempt(ctx context.Context, credential connection.Credential) (*forward.Response, error) {
 	target := x.Endpoint
 	if target == nil {
 		var err error
@@ -158,7 +158,7 @@ func (x *exchange) unrecorded(err error) {
 
 // failed answers when an upstream gave no usable answer, or when the gateway ended the stream.
 func (x *exchange) failed(ctx context.Context, err error) {
-	if errors.Is(err, broker.ErrNotConnected) || errors.Is(err, broker.ErrUnavailable) {
+	if errors.Is(err, connection.ErrNotConnected) || errors.Is(err, connection.ErrUnavailable) {
 		x.refuseCredential(ctx, err)
 		return
 	}
@@ -173,7 +173,7 @@ func (x *exchange) failed(ctx context.Context, err error) {
 		x.writeRPC(http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "The header "+header.Name+" cannot be forwarded", app.BadRequest)
 	case errors.Is(err, forward.ErrClientGone):
 		x.outcome = "client_gone"
-	case errors.Is(err, broker.ErrCredentialWanted):
+	case errors.Is(err, connection.ErrCredentialWanted):
 		x.outcome = "upstream_error"
 		x.call.WantsCredential(x.handler.Logger) //nolint:contextcheck // the note outlives the request
 		x.writeRPC(http.StatusBadGateway, jsonrpc.CodeInternalError, app.TextCredentialWanted, app.UpstreamError)
@@ -189,7 +189,7 @@ func (x *exchange) failed(ctx context.Context, err error) {
 func (x *exchange) ended(reason streams.Reason) {
 	switch x.outcome = "ended"; reason {
 	case streams.Disconnected:
-		x.refuseCredential(x.r.Context(), &broker.NotConnectedError{})
+		x.refuseCredential(x.r.Context(), &connection.NotConnectedError{})
 		return
 	case streams.Cancelled:
 		x.unanswered()

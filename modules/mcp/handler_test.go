@@ -13,9 +13,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/broker"
-	"github.com/durward-gateway/durward/internal/forward"
-	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -28,12 +28,12 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 // noCredential is the credential source of a server that needs none.
 type noCredential struct{}
 
-func (noCredential) Credential(context.Context) (broker.Credential, error) {
-	return broker.Credential{}, nil
+func (noCredential) Credential(context.Context) (connection.Credential, error) {
+	return connection.Credential{}, nil
 }
 
-func (noCredential) Rejected(context.Context, broker.Credential) (broker.Credential, error) {
-	return broker.Credential{}, &broker.NotConnectedError{}
+func (noCredential) Rejected(context.Context, connection.Credential) (connection.Credential, error) {
+	return connection.Credential{}, &connection.NotConnectedError{}
 }
 
 // brokenBody returns a body that breaks off after its beginning.

@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/durward-gateway/durward/internal/jsonrpc"
-	"github.com/durward-gateway/durward/internal/mcpparam"
+	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
+	"github.com/durward-gateway/durward/internal/mcp/param"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
@@ -61,18 +61,18 @@ func (x *exchange) mirror() bool {
 	if m == nil || m.Kind == jsonrpc.Response || !x.Modern() {
 		return true
 	}
-	x.mirrors = append(x.mirrors, mcpparam.Field{Name: jsonrpc.HeaderMethod, Value: m.Method})
+	x.mirrors = append(x.mirrors, param.Field{Name: jsonrpc.HeaderMethod, Value: m.Method})
 	if name, ok := jsonrpc.Named(m); ok {
-		x.mirrors = append(x.mirrors, mcpparam.Field{Name: jsonrpc.HeaderName, Value: jsonrpc.EncodeHeader(name)})
+		x.mirrors = append(x.mirrors, param.Field{Name: jsonrpc.HeaderName, Value: jsonrpc.EncodeHeader(name)})
 	}
 	if m.Method != "tools/call" {
 		return true
 	}
 	tool, err := x.call.ToolPins().Mirrors(x.r.Context(), m.Name)
 	if err != nil {
-		tool = mcpparam.Tool{} // the store does not answer: treated like a tool that nobody listed
+		tool = param.Tool{} // the store does not answer: treated like a tool that nobody listed
 	}
-	params, err := mcpparam.Headers(tool, m, x.r.Header)
+	params, err := param.Headers(tool, m, x.r.Header)
 	if err != nil {
 		code, text := jsonrpc.CodeInvalidRequest, "The headers cannot be read"
 		if refused := (*jsonrpc.Error)(nil); errors.As(err, &refused) {

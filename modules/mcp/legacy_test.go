@@ -15,11 +15,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/approval"
-	"github.com/durward-gateway/durward/internal/forward"
-	"github.com/durward-gateway/durward/internal/legacysse"
-	"github.com/durward-gateway/durward/internal/mcpsession"
-	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/mcp/legacysse"
+	"github.com/durward-gateway/durward/internal/mcp/session"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
+	"github.com/durward-gateway/durward/internal/policy/approval"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -63,7 +63,7 @@ func newLegacy(limits forward.Limits, answer func(*http.Request) *http.Response)
 		Decision: &app.Decision{Off: true},
 		Caller:   &app.Caller{OrganizationID: "o", UserID: "u", Agent: "a"}, Credentials: noCredential{},
 		Server: &storage.Server{ID: "s", Slug: "demo", Entry: storage.DirectoryEntry{URL: "https://upstream.example/base/sse", Protocol: storage.ProtocolMCP}},
-		Core: &app.Core{Streams: new(streams.Registry), Sessions: mcpsession.New(newTagged(), time.Now), Questions: mcpsession.NewQuestions(plainMACs{}), Desk: new(legacysse.Desk), Sizes: app.Sizes{MCP: 1 << 20, Event: 1 << 20}, Metrics: &app.Metrics{
+		Core: &app.Core{Streams: new(streams.Registry), Sessions: session.New(newTagged(), time.Now), Questions: session.NewQuestions(plainMACs{}), Desk: new(legacysse.Desk), Sizes: app.Sizes{MCP: 1 << 20, Event: 1 << 20}, Metrics: &app.Metrics{
 			Calls:           prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total", Help: "Calls."}, []string{"family", "result"}),
 			UpstreamSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "seconds", Help: "Waits."}, []string{"family"}),
 			Streams:         prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "streams", Help: "Streams."}, []string{"family"}),
@@ -207,7 +207,7 @@ func TestLegacyRefusals(t *testing.T) {
 			l := newLegacy(tc.limits, func(*http.Request) *http.Response { return events(closer{tc.stream}) })
 			for i, value := range tc.header {
 				if value == "ours" {
-					sealed, err := l.call.Core.Sessions.Seal(mcpsession.Session{Upstream: "u"}, mcpsession.Binding{Organization: "o", User: "u", Agent: "a", Server: "s"})
+					sealed, err := l.call.Core.Sessions.Seal(session.Session{Upstream: "u"}, session.Binding{Organization: "o", User: "u", Agent: "a", Server: "s"})
 					if err != nil {
 						t.Fatal(err)
 					}

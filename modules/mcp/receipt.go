@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/durward-gateway/durward/internal/forward"
-	"github.com/durward-gateway/durward/internal/jsonrpc"
+	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
 )
 
 // Servers acknowledge messages without an answer in many ways: the TypeScript SDK sends an empty chunked 202 without a

@@ -8,15 +8,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/forward"
-	"github.com/durward-gateway/durward/internal/mcpsession"
+	"github.com/durward-gateway/durward/internal/mcp/session"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
 )
 
 // TestReceipts checks that a message without a request, and the end of a session, are taken whatever the upstream
 // writes beside its status, and none of that reaches the client.
 func TestReceipts(t *testing.T) {
 	const notification = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
-	asked := mcpsession.NewQuestions(plainMACs{}).Mark([]byte(`"s1"`), "", mcpsession.Binding{})
+	asked := session.NewQuestions(plainMACs{}).Mark([]byte(`"s1"`), "", session.Binding{})
 	answer := `{"jsonrpc":"2.0","id":` + string(asked) + `,"result":{}}`
 	for _, tc := range []struct {
 		name, method, body string

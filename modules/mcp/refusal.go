@@ -5,11 +5,11 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/durward-gateway/durward/internal/approval"
-	"github.com/durward-gateway/durward/internal/broker"
-	"github.com/durward-gateway/durward/internal/forward"
-	"github.com/durward-gateway/durward/internal/jsonrpc"
-	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
+	"github.com/durward-gateway/durward/internal/policy/approval"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
@@ -27,12 +27,12 @@ func (x *exchange) refuseCredential(ctx context.Context, err error) {
 		x.ended(gone.Reason) //nolint:contextcheck // what is left to do goes with the request
 		return
 	}
-	if unavailable := (*broker.UnavailableError)(nil); errors.As(err, &unavailable) {
+	if unavailable := (*connection.UnavailableError)(nil); errors.As(err, &unavailable) {
 		x.outcome = "unavailable"
 		app.WriteProviderAway(x.w, unavailable)
 		return
 	}
-	var lost *broker.NotConnectedError
+	var lost *connection.NotConnectedError
 	if !errors.As(err, &lost) {
 		if ctx.Err() != nil {
 			x.failed(ctx, &forward.Error{Class: forward.ErrClientGone, Cause: err}) // nobody waits any more, or the right ended
@@ -61,7 +61,7 @@ func (x *exchange) refuseScope(ctx context.Context, scope string) {
 	if err := x.call.Want(ctx, scope); err != nil { // also without a scope: otherwise the page says that all is well
 		x.call.Core.LogFailure(x.handler.Logger, "noting a missing permission", err)
 	}
-	x.refuseCredential(ctx, &broker.NotConnectedError{Reason: "a permission is missing: the server asks for more than the connection allows; connect it again"})
+	x.refuseCredential(ctx, &connection.NotConnectedError{Reason: "a permission is missing: the server asks for more than the connection allows; connect it again"})
 }
 
 // inConversation reports whether the client has a session with this server. The 2026 revision has no sessions, and

@@ -13,12 +13,12 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/broker"
 	"github.com/durward-gateway/durward/internal/cache"
-	"github.com/durward-gateway/durward/internal/jsonrpc"
-	"github.com/durward-gateway/durward/internal/mcpsession"
-	"github.com/durward-gateway/durward/internal/netguard"
-	"github.com/durward-gateway/durward/internal/oauthflow"
+	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/credential/oauth"
+	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
+	mcpsession "github.com/durward-gateway/durward/internal/mcp/session"
+	"github.com/durward-gateway/durward/internal/proxy/netguard"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/internal/strictjson"
 	"github.com/durward-gateway/durward/modules/app"
@@ -84,7 +84,7 @@ func TestRefuseCredential(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			x, w := refusing(t, tc.version, tc.body, tc.session)
-			x.refuseCredential(t.Context(), &broker.NotConnectedError{Reason: "the access has expired"})
+			x.refuseCredential(t.Context(), &connection.NotConnectedError{Reason: "the access has expired"})
 			if x.outcome != "not_connected" || w.Header().Get("Www-Authenticate") != "" {
 				t.Errorf("outcome %s, %v", x.outcome, w.Header())
 			}
@@ -159,8 +159,8 @@ func TestRefuseForOtherReasons(t *testing.T) {
 		err           error
 		retry         string
 	}{
-		{"the provider is away", "unavailable", &broker.UnavailableError{RetryAfter: 90 * time.Second}, "90"},
-		{"the provider is away for a moment", "unavailable", &broker.UnavailableError{}, "1"},
+		{"the provider is away", "unavailable", &connection.UnavailableError{RetryAfter: 90 * time.Second}, "90"},
+		{"the provider is away for a moment", "unavailable", &connection.UnavailableError{}, "1"},
 		{"the store is away", "error", storage.ErrUnavailable, "5"},
 		{"anything else", "error", errors.New("secret cause"), "5"},
 	} {
@@ -197,9 +197,9 @@ func (o *oneConnection) UpdateConnection(ctx context.Context, _ storage.Connecti
 }
 
 // brokerOver makes a broker without a network.
-func brokerOver(t *testing.T, store storage.Store) *broker.Broker {
+func brokerOver(t *testing.T, store storage.Store) *connection.Broker {
 	t.Helper()
-	memory, err := broker.NewMemory(new(cache.Epochs), time.Now)
+	memory, err := connection.NewMemory(new(cache.Epochs), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,9 +213,9 @@ func brokerOver(t *testing.T, store storage.Store) *broker.Broker {
 		t.Fatal(err)
 	}
 	guard := netguard.New(netguard.Policy{})
-	b, err := broker.New(broker.Config{
-		Store: store, Keyring: keyring, OAuth: oauthflow.New(guard, time.Now), Memory: memory, CheckURL: guard.CheckURL,
-		PublicURL: "https://gate.example", Now: time.Now, Count: func(broker.Event) {}, Log: slog.New(slog.DiscardHandler),
+	b, err := connection.New(connection.Config{
+		Store: store, Keyring: keyring, OAuth: oauth.New(guard, time.Now), Memory: memory, CheckURL: guard.CheckURL,
+		PublicURL: "https://gate.example", Now: time.Now, Count: func(connection.Event) {}, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -12,12 +12,12 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/forward"
-	"github.com/durward-gateway/durward/internal/jsonrpc"
-	"github.com/durward-gateway/durward/internal/legacysse"
-	"github.com/durward-gateway/durward/internal/mcpsession"
-	"github.com/durward-gateway/durward/internal/oauthflow"
-	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/credential/oauth"
+	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
+	"github.com/durward-gateway/durward/internal/mcp/legacysse"
+	mcpsession "github.com/durward-gateway/durward/internal/mcp/session"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
@@ -273,7 +273,7 @@ func stepUp(response *forward.Response) (scope string, asks bool) {
 		return "", false
 	}
 	challenges := response.Challenges()
-	challenge, _ := oauthflow.BearerChallenge(http.Header{"Www-Authenticate": challenges})
+	challenge, _ := oauth.BearerChallenge(http.Header{"Www-Authenticate": challenges})
 	if challenge.Error == insufficientScope || challenge.Error == "" && challenge.Scope != "" {
 		return challenge.Scope, true
 	}

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/jsonrpc"
-	"github.com/durward-gateway/durward/internal/ssewire"
-	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
+	"github.com/durward-gateway/durward/internal/proxy/sse"
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
@@ -126,7 +126,7 @@ func offered(listen *jsonrpc.Message) map[string]any {
 type ownStream struct {
 	w   http.ResponseWriter
 	rc  *http.ResponseController
-	out *ssewire.Writer
+	out *sse.Writer
 }
 
 // commence begins the stream.
@@ -137,7 +137,7 @@ func (x *exchange) commence() *ownStream {
 	header.Set("X-Accel-Buffering", "no")
 	x.w.WriteHeader(http.StatusOK)
 	s := &ownStream{w: x.w, rc: http.NewResponseController(x.w)}
-	s.out = ssewire.NewWriter(x.w, s.rc.Flush)
+	s.out = sse.NewWriter(x.w, s.rc.Flush)
 	_ = s.bounded(s.out.Heartbeat) // clients and proxies see that the stream exists
 	return s
 }

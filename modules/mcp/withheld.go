@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"net/http"
 
-	"github.com/durward-gateway/durward/internal/jsonrpc"
-	"github.com/durward-gateway/durward/internal/mcpmethod"
+	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
+	"github.com/durward-gateway/durward/internal/mcp/method"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
@@ -18,7 +18,7 @@ func (x *exchange) withheld() bool {
 	for i := range x.Message.Messages {
 		m := &x.Message.Messages[i]
 		unasked := m.Kind == jsonrpc.Response && (x.Modern() || x.Unasked)
-		if !unasked && (m.Kind != jsonrpc.Notification || mcpmethod.FromClient(m.Method, version)) {
+		if !unasked && (m.Kind != jsonrpc.Notification || method.FromClient(m.Method, version)) {
 			continue
 		}
 		x.outcome = "refused"

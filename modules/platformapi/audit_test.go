@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/modules/app/routes"
 )
 

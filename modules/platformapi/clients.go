@@ -1,9 +1,9 @@
 package platformapi
 
 import (
-	"github.com/durward-gateway/durward/internal/slug"
-	"github.com/durward-gateway/durward/internal/snippets"
-	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/internal/api/slug"
+	"github.com/durward-gateway/durward/internal/api/snippets"
+	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/modules/app"
 )
 

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"errors"
 
-	"github.com/durward-gateway/durward/internal/broker"
+	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/seal"
-	"github.com/durward-gateway/durward/internal/validate"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -24,8 +24,8 @@ type connectView struct {
 	Message      string  `json:"message"`
 }
 
-func (q *request) who() broker.Who {
-	return broker.Who{OrganizationID: q.Organization(), UserID: q.Call.Caller.UserID}
+func (q *request) who() connection.Who {
+	return connection.Who{OrganizationID: q.Organization(), UserID: q.Call.Caller.UserID}
 }
 
 func (q *request) readServer(ref serverRef) (storage.Server, error) {
@@ -42,7 +42,7 @@ func (q *request) readServer(ref serverRef) (storage.Server, error) {
 // connect begins the caller's connection to a server, or makes it at once when no provider needs to be asked.
 func connect(q *request) (any, error) {
 	ref := q.server()
-	var asked broker.ConnectRequest
+	var asked connection.ConnectRequest
 	q.returnURL(&asked)
 	if err := q.Read(true, func(o *validate.Object) {
 		secret := func(name string) seal.Secret {
@@ -72,13 +72,13 @@ func connect(q *request) (any, error) {
 }
 
 // returnURL reads the address at which the browser is to end up. An empty one counts as none.
-func (q *request) returnURL(asked *broker.ConnectRequest) {
+func (q *request) returnURL(asked *connection.ConnectRequest) {
 	field := q.Query.Text("return_url", validate.Text{Max: maxReturnURL})
 	if field.Value == "" {
 		return
 	}
 	asked.ReturnURL = field.Value
-	var refused *broker.ReturnURLError
+	var refused *connection.ReturnURLError
 	if errors.As(q.Core.Broker.CheckReturnURL(field.Value), &refused) {
 		q.Query.Report(validate.ValueError, "Value error, "+refused.Reason, "return_url")
 	}

@@ -6,9 +6,9 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/rules"
-	"github.com/durward-gateway/durward/internal/slug"
-	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/internal/api/slug"
+	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/policy/engine"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
@@ -16,8 +16,8 @@ import (
 
 // These are the bounds of a question.
 const (
-	maxAction   = len("resources/read:") + rules.MaxPattern*4 // bytes at the most, which are no fewer than characters
-	maxNames    = 1_000                                       // roles or groups
+	maxAction   = len("resources/read:") + engine.MaxPattern*4 // bytes at the most, which are no fewer than characters
+	maxNames    = 1_000                                        // roles or groups
 	maxNameText = 255
 )
 
@@ -30,16 +30,16 @@ type question struct {
 	roles     validate.Field[[]string]
 	groups    validate.Field[[]string]
 	action    string
-	kind      rules.Kind // of action
-	name      string     // of action
+	kind      engine.Kind // of action
+	name      string      // of action
 	arguments []byte
 }
 
 // explainedCaller holds the caller of the call in question, and notes the unknown facts about them.
 type explainedCaller struct {
-	principal *rules.Principal
+	principal *engine.Principal
 	machine   bool
-	lacking   rules.Lacking
+	lacking   engine.Lacking
 }
 
 // explainPolicies shows the decision of the policies on a call and its reason, without making the call.
@@ -89,19 +89,19 @@ func explainPolicies(q *request) (any, error) {
 	}
 	if err != nil {
 		q.handler.logger.Error("compiling policies", zap.String("server", server.Slug), zap.Error(err))
-		v.Decision, v.Reason = rules.Deny.String(), "The policies of this server cannot be used together; every call is denied until they are changed"
+		v.Decision, v.Reason = engine.Deny.String(), "The policies of this server cannot be used together; every call is denied until they are changed"
 		return v, nil
 	}
-	call := rules.Call{
+	call := engine.Call{
 		Principal: who.principal, Kind: asked.kind, Name: asked.name, Arguments: asked.arguments,
-		Open: asked.kind == rules.SSEStream && q.handler.streamsOpen,
+		Open: asked.kind == engine.SSEStream && q.handler.streamsOpen,
 	}
 	v.decide(set.Explain(q.Context(), call))
 	v.Certain = set.Foresee(q.Context(), call, who.lacking).Certain
 	switch {
 	case v.AgentID == nil && q.Call.AgentRequired():
 		v.refuse(app.TextAgentRequired)
-	case v.Decision == rules.Ask.String() && who.machine:
+	case v.Decision == engine.Ask.String() && who.machine:
 		v.refuse(v.Reason + " Nobody can be asked behind the token of a machine.")
 	}
 	return v, nil
@@ -109,7 +109,7 @@ func explainPolicies(q *request) (any, error) {
 
 // refuse notes that the gateway refuses the call, whatever the policies would decide.
 func (v *explanation) refuse(reason string) {
-	v.Decision, v.Reason, v.Hidden, v.OutOfBand, v.Certain = rules.Deny.String(), reason, false, false, true
+	v.Decision, v.Reason, v.Hidden, v.OutOfBand, v.Certain = engine.Deny.String(), reason, false, false, true
 }
 
 // question reads the body.
@@ -156,7 +156,7 @@ func (asked *question) readAction(o *validate.Object) {
 		return
 	}
 	var err error
-	if asked.kind, asked.name, err = rules.ParseCall(asked.action); err != nil {
+	if asked.kind, asked.name, err = engine.ParseCall(asked.action); err != nil {
 		o.Report(validate.ValueError, "Value error, "+err.Error(), "action")
 	}
 }
@@ -206,8 +206,8 @@ func (q *request) explainedCaller(asked *question, other bool, v *explanation) (
 	if agent != nil {
 		id = agent.ID
 	}
-	who.principal = rules.NewPrincipal(v.UserID, v.Roles, v.Groups, id, nil)
-	who.lacking = rules.Lacking{Claims: true, Roles: !v.RolesKnown}
+	who.principal = engine.NewPrincipal(v.UserID, v.Roles, v.Groups, id, nil)
+	who.lacking = engine.Lacking{Claims: true, Roles: !v.RolesKnown}
 	return who, nil
 }
 
@@ -281,7 +281,7 @@ type shadowView struct {
 	Reason   string         `json:"reason"`
 }
 
-func (v *explanation) decide(d rules.Decision) {
+func (v *explanation) decide(d engine.Decision) {
 	v.Decision, v.Reason, v.Hidden, v.OutOfBand, v.Rule = d.Effect.String(), d.Reason.String(), d.Hidden, d.OutOfBand, routes.Optional(d.Rule)
 	if d.PolicyID != "" {
 		v.Policy = &decidingPolicy{d.PolicyID, d.PolicyName, d.Revision}

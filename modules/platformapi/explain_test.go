@@ -158,7 +158,7 @@ func TestExplain(t *testing.T) {
 	})
 }
 
-// TestRuleProblems checks that a problem that internal/rules finds has its place in the body, inside expressions too.
+// TestRuleProblems checks that a problem that internal/policy/engine finds has its place in the body, inside expressions too.
 func TestRuleProblems(t *testing.T) {
 	a := newAPI(t)
 	server := a.server(a.adam, "Tracker", a.entry(a.adam, nil))

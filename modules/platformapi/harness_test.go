@@ -23,14 +23,14 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/durward-gateway/durward/internal/approval"
-	"github.com/durward-gateway/durward/internal/broker"
 	"github.com/durward-gateway/durward/internal/cache"
-	"github.com/durward-gateway/durward/internal/netguard"
-	"github.com/durward-gateway/durward/internal/oauthflow"
+	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/credential/oauth"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
+	"github.com/durward-gateway/durward/internal/policy/approval"
+	"github.com/durward-gateway/durward/internal/proxy/netguard"
+	"github.com/durward-gateway/durward/internal/ratelimit/window"
 	"github.com/durward-gateway/durward/internal/seal"
-	"github.com/durward-gateway/durward/internal/streams"
-	"github.com/durward-gateway/durward/internal/window"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 	"github.com/durward-gateway/durward/storage/sqlite"
@@ -109,13 +109,13 @@ func newAPI(t *testing.T) *api {
 	guard := netguard.New(netguard.Policy{}, netguard.WithResolver(nowhere{}))
 	epochs := &cache.Epochs{}
 	t.Cleanup(store.OnChange(epochs.Bump))
-	memory, err := broker.NewMemory(epochs, now)
+	memory, err := connection.NewMemory(epochs, now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(memory.Close)
-	connections, err := broker.New(broker.Config{
-		Store: a.store, Keyring: keyring, OAuth: oauthflow.New(guard, now), Memory: memory, CheckURL: guard.CheckURL,
+	connections, err := connection.New(connection.Config{
+		Store: a.store, Keyring: keyring, OAuth: oauth.New(guard, now), Memory: memory, CheckURL: guard.CheckURL,
 		PublicURL: publicURL, ReturnURLs: []string{publicURL}, Now: now,
 	})
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/durward-gateway/durward/internal/coordinate"
+	"github.com/durward-gateway/durward/internal/ratelimit/cluster"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/routes"
 )
@@ -53,7 +53,7 @@ func ready(q *request) (any, error) {
 		view.Limits = "degraded"
 	}
 	if q.Core.Limits.FailsOpen() {
-		view.LimitsOnStoreFailure = string(coordinate.Open)
+		view.LimitsOnStoreFailure = string(cluster.Open)
 	}
 	return view, nil
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/durward-gateway/durward/internal/policyapi"
-	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/internal/api/validate"
+	policyapi "github.com/durward-gateway/durward/internal/policy/edit"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"

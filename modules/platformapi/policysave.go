@@ -4,8 +4,8 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/durward-gateway/durward/internal/policyapi"
-	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/internal/api/validate"
+	policyapi "github.com/durward-gateway/durward/internal/policy/edit"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )

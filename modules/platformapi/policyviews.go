@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/durward-gateway/durward/internal/rules"
+	"github.com/durward-gateway/durward/internal/policy/engine"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -70,7 +70,7 @@ type savedPolicy struct {
 func (q *request) policyWarnings(p *storage.Policy) []string {
 	warning := q.Core.ApprovalWarning()
 	asks := func(r storage.Rule) bool {
-		return r.Authorized && slices.ContainsFunc(r.Actions, rules.AsksForApproval)
+		return r.Authorized && slices.ContainsFunc(r.Actions, engine.AsksForApproval)
 	}
 	if warning == "" || !slices.ContainsFunc(p.Rules, asks) {
 		return nil

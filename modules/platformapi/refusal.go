@@ -6,9 +6,9 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/broker"
-	"github.com/durward-gateway/durward/internal/netguard"
-	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/proxy/netguard"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
@@ -53,9 +53,9 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 
 // refuseConnect answers the broker's own errors. It reports whether err was one.
 func (h *Handler) refuseConnect(w http.ResponseWriter, r *http.Request, err error) bool {
-	var place *broker.ReturnURLError
-	var field *broker.BadRequestError
-	var configuration *broker.ConfigurationError
+	var place *connection.ReturnURLError
+	var field *connection.BadRequestError
+	var configuration *connection.ConfigurationError
 	switch {
 	case errors.As(err, &place):
 		app.WriteProblems(w, validate.Problems{{

@@ -1,6 +1,6 @@
 package platformapi
 
-import "github.com/durward-gateway/durward/internal/refused"
+import "github.com/durward-gateway/durward/internal/identity/refused"
 
 // refusedTokensView is the answer of GET /api/refused-tokens.
 type refusedTokensView struct {

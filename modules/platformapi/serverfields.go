@@ -5,9 +5,9 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/durward-gateway/durward/internal/api/slug"
+	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/seal"
-	"github.com/durward-gateway/durward/internal/slug"
-	"github.com/durward-gateway/durward/internal/validate"
 	"github.com/durward-gateway/durward/storage"
 )
 

@@ -7,10 +7,10 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/broker"
-	"github.com/durward-gateway/durward/internal/directory"
+	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/credential/directory"
 	"github.com/durward-gateway/durward/internal/seal"
-	"github.com/durward-gateway/durward/internal/validate"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -142,7 +142,7 @@ func (q *request) connectCreator(s storage.Server) createdView {
 	if !usesOAuth(s.Entry) || !known || s.ClientID == "" || s.SealedClientSecret == nil {
 		return created
 	}
-	result, err := q.Core.Broker.Connect(q.Context(), q.who(), s, broker.ConnectRequest{})
+	result, err := q.Core.Broker.Connect(q.Context(), q.who(), s, connection.ConnectRequest{})
 	if err != nil {
 		q.handler.logger.Warn("connecting the creator of a server", zap.String("server", s.Slug), zap.Error(err))
 		return created
@@ -155,7 +155,7 @@ func (q *request) sealClientSecret(serverID string, secret seal.Secret) ([]byte,
 	if secret.Empty() {
 		return nil, nil
 	}
-	return q.Core.Keyring.Seal([]byte(secret.Reveal()), broker.ClientSecretAD(q.Organization(), serverID))
+	return q.Core.Keyring.Seal([]byte(secret.Reveal()), connection.ClientSecretAD(q.Organization(), serverID))
 }
 
 // conflictingField returns the field of a record whose value is taken, "" when err is no conflict.

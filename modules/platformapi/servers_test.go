@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"github.com/durward-gateway/durward/internal/broker"
+	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -90,7 +90,7 @@ func TestClientSecretIsSealed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain, err := a.core.Keyring.Open(s.SealedClientSecret, broker.ClientSecretAD(a.adam.OrganizationID, id))
+	plain, err := a.core.Keyring.Open(s.SealedClientSecret, connection.ClientSecretAD(a.adam.OrganizationID, id))
 	if err != nil || string(plain) != clientSecretText {
 		t.Errorf("%q, %v", plain, err)
 	}

@@ -7,10 +7,10 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/broker"
-	"github.com/durward-gateway/durward/internal/http1"
-	"github.com/durward-gateway/durward/internal/probe"
-	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/ops/probe"
+	"github.com/durward-gateway/durward/internal/proxy/http1"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -73,9 +73,9 @@ func (q *request) ownCredential(ctx context.Context, s *storage.Server) (func(*h
 	key := storage.ConnectionKey{OrganizationID: q.Organization(), UserID: q.Call.Caller.UserID, ServerID: s.ID}
 	credential, err := q.Core.Broker.Credential(ctx, key, s)
 	switch {
-	case errors.Is(err, broker.ErrNotConnected), err == nil && credential.Version() == 0:
+	case errors.Is(err, connection.ErrNotConnected), err == nil && credential.Version() == 0:
 		return nil, nil
-	case errors.Is(err, broker.ErrUnavailable): // the provider cannot be reached: the test goes on without a credential
+	case errors.Is(err, connection.ErrUnavailable): // the provider cannot be reached: the test goes on without a credential
 		q.handler.logger.Warn("getting a credential to test a server with", zap.String("server", s.Slug), zap.Error(err))
 		return nil, nil
 	case err != nil:

@@ -3,9 +3,9 @@ package platformapi
 import (
 	"encoding/json"
 
-	"github.com/durward-gateway/durward/internal/directory"
+	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/credential/directory"
 	"github.com/durward-gateway/durward/internal/seal"
-	"github.com/durward-gateway/durward/internal/validate"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/audit"
-	"github.com/durward-gateway/durward/internal/replay"
-	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/internal/policy/replay"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/durward-gateway/durward/internal/toolpin"
-	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/mcp/toolpin"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 
-	"github.com/durward-gateway/durward/internal/jsonrpc"
+	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/modules/app"
 )
 

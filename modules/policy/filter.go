@@ -6,11 +6,11 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/durward-gateway/durward/internal/jsonrpc"
-	"github.com/durward-gateway/durward/internal/listfilter"
-	"github.com/durward-gateway/durward/internal/mcpmethod"
-	"github.com/durward-gateway/durward/internal/rules"
-	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
+	"github.com/durward-gateway/durward/internal/mcp/listfilter"
+	mcpmethod "github.com/durward-gateway/durward/internal/mcp/method"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
+	"github.com/durward-gateway/durward/internal/policy/engine"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -42,7 +42,7 @@ func (q *request) decide(ctx context.Context) {
 		d.Right = q.listenRight(m)
 	}
 	if q.Request.Method == http.MethodGet && q.call.AgentRequired() {
-		d.Right = q.handler.right(q.call, func(context.Context, *rules.Set, *rules.Principal) bool { return true })
+		d.Right = q.handler.right(q.call, func(context.Context, *engine.Set, *engine.Principal) bool { return true })
 	}
 }
 
@@ -109,7 +109,7 @@ func (q *request) mayCreate() bool {
 // lives long, it also uses the client's present agent.
 func (q *request) viewNow(ctx context.Context) func() (listfilter.Keep, error) {
 	now, asking := q.call.RulesNow(), q.asking
-	var askingNow func(context.Context) (*rules.Principal, error)
+	var askingNow func(context.Context) (*engine.Principal, error)
 	if q.Request.Method == http.MethodGet {
 		askingNow = q.call.PrincipalNow()
 	}
@@ -145,9 +145,9 @@ func (q *request) viewNow(ctx context.Context) func() (listfilter.Keep, error) {
 // listenRight decides whether a subscription may go on: every resource that it names may still be read.
 func (q *request) listenRight(m *jsonrpc.Message) streams.Right {
 	uris, _ := subscribed(m)
-	return q.handler.right(q.call, func(ctx context.Context, set *rules.Set, asking *rules.Principal) bool {
+	return q.handler.right(q.call, func(ctx context.Context, set *engine.Set, asking *engine.Principal) bool {
 		for _, uri := range uris {
-			if set.Decide(ctx, rules.Call{Principal: asking, Kind: rules.ResourcesRead, Name: uri}).Effect != rules.Allow {
+			if set.Decide(ctx, engine.Call{Principal: asking, Kind: engine.ResourcesRead, Name: uri}).Effect != engine.Allow {
 				return false
 			}
 		}
@@ -156,7 +156,7 @@ func (q *request) listenRight(m *jsonrpc.Message) streams.Right {
 }
 
 // right returns the right to a stream by the present policies.
-func (h *Handler) right(call *app.Call, holds func(context.Context, *rules.Set, *rules.Principal) bool) streams.Right {
+func (h *Handler) right(call *app.Call, holds func(context.Context, *engine.Set, *engine.Principal) bool) streams.Right {
 	now, asking := call.RulesNow(), call.PrincipalNow()
 	return func(ctx context.Context) (bool, error) {
 		set, err := now(ctx)

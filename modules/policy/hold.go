@@ -11,10 +11,10 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/approval"
-	"github.com/durward-gateway/durward/internal/jsonrpc"
-	"github.com/durward-gateway/durward/internal/rules"
-	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
+	"github.com/durward-gateway/durward/internal/policy/approval"
+	"github.com/durward-gateway/durward/internal/policy/engine"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -27,7 +27,7 @@ type held struct {
 	r       *http.Request
 	next    caddyhttp.Handler
 	// decision is the one that asks. It is made anew after a wait.
-	decision rules.Decision
+	decision engine.Decision
 	// elsewhere lets the call be cancelled at another node; nil: it cannot be.
 	elsewhere *approval.Hold
 	logger    *zap.Logger
@@ -36,7 +36,7 @@ type held struct {
 // hold holds a call until it may go on, or tells its client how to go on. Clients that can be asked are asked: by
 // elicitation/create on the open stream up to 2025-11-25, by input_required from 2026-07-28 on. Others are sent to the
 // gateway's page, and make the same call again.
-func (q *request) hold(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, decision rules.Decision) error {
+func (q *request) hold(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, decision engine.Decision) error {
 	own := *q // the held call outlives the judging, which needs no memory otherwise
 	h := &held{
 		request: &own, message: q.Single(), w: w, r: r, next: next, decision: decision,
@@ -153,14 +153,14 @@ func (h *held) renew(ctx context.Context) (refusal string) {
 		h.call.Core.LogFailure(h.logger, "judging a held call again", err)
 		return textTrouble
 	}
-	asked := rules.Call{Principal: asking, Kind: rules.ToolsCall, Name: h.message.Name, Arguments: arguments(h.message), Checked: true}
+	asked := engine.Call{Principal: asking, Kind: engine.ToolsCall, Name: h.message.Name, Arguments: arguments(h.message), Checked: true}
 	h.decision = set.Decide(ctx, asked)
 	h.call.Judged = h.call.Judged[:0] // only the verdicts with which the call is made count
 	if v := h.withheld(ctx, h.message); v.refused() {
 		return textDeniedNow
 	}
 	h.call.Note(asked, h.decision)
-	if h.decision.Effect == rules.Deny {
+	if h.decision.Effect == engine.Deny {
 		return textDeniedNow
 	}
 	return ""

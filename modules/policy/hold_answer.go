@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/durward-gateway/durward/internal/approval"
-	"github.com/durward-gateway/durward/internal/jsonrpc"
+	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
+	"github.com/durward-gateway/durward/internal/policy/approval"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )

@@ -16,8 +16,8 @@ import (
 
 	_ "github.com/caddyserver/caddy/v2/modules/standard" // the modules that the shipped binary links
 
+	"github.com/durward-gateway/durward/internal/proxy/sse"
 	"github.com/durward-gateway/durward/internal/seal"
-	"github.com/durward-gateway/durward/internal/ssewire"
 	_ "github.com/durward-gateway/durward/modules/auth"
 	"github.com/durward-gateway/durward/modules/caddytest"
 	_ "github.com/durward-gateway/durward/modules/credential"
@@ -287,7 +287,7 @@ func (g *pipeline) initialize(user, client, version, capabilities string) string
 type openStream struct {
 	*testing.T
 	response *http.Response
-	events   *ssewire.Reader
+	events   *sse.Reader
 	close    context.CancelFunc
 }
 
@@ -304,7 +304,7 @@ func (g *pipeline) stream(user, client, body string, header ...string) *openStre
 		text, _ := io.ReadAll(response.Body)
 		g.Fatalf("%d %s %s", response.StatusCode, kind, text)
 	}
-	return &openStream{T: g.T, response: response, events: ssewire.NewReader(response.Body, 0), close: cancel}
+	return &openStream{T: g.T, response: response, events: sse.NewReader(response.Body, 0), close: cancel}
 }
 
 // next returns the next message on the stream; nil at its end.

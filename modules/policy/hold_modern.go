@@ -9,11 +9,11 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/approval"
-	"github.com/durward-gateway/durward/internal/forward"
-	"github.com/durward-gateway/durward/internal/jsonrpc"
-	"github.com/durward-gateway/durward/internal/ssewire"
-	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
+	"github.com/durward-gateway/durward/internal/policy/approval"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
+	"github.com/durward-gateway/durward/internal/proxy/sse"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -324,7 +324,7 @@ func (h *held) editAnswer(answer *forward.Response, edit func([]byte) []byte) er
 	limit := h.call.Core.Sizes.MCPEvent()
 	switch answer.Kind {
 	case forward.Events:
-		answer.Body = ssewire.NewRewriter(answer.Body, int(limit), func(data []byte) ([]byte, bool) {
+		answer.Body = sse.NewRewriter(answer.Body, int(limit), func(data []byte) ([]byte, bool) {
 			changed := edit(data)
 			return changed, changed != nil
 		})

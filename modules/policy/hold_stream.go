@@ -8,10 +8,10 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/jsonrpc"
-	"github.com/durward-gateway/durward/internal/rules"
-	"github.com/durward-gateway/durward/internal/ssewire"
-	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
+	"github.com/durward-gateway/durward/internal/policy/engine"
+	"github.com/durward-gateway/durward/internal/proxy/sse"
 	"github.com/durward-gateway/durward/internal/strictjson"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -129,7 +129,7 @@ func (h *held) stillHeld(ctx context.Context, client *heldStream) bool {
 // takeOrAsk consumes the approval, or returns a new one to ask for when it no longer fits. For a call that needs no
 // approval any more it returns neither.
 func (h *held) takeOrAsk(ctx context.Context, id string) (next, used *storage.Approval, err error) {
-	if h.decision.Effect == rules.Allow {
+	if h.decision.Effect == engine.Allow {
 		return nil, nil, nil
 	}
 	wanted, err := h.wanted(ctx)
@@ -244,13 +244,13 @@ func progressToken(meta []byte) []byte {
 type heldStream struct {
 	w     http.ResponseWriter
 	rc    *http.ResponseController
-	out   *ssewire.Writer
+	out   *sse.Writer
 	beats int
 }
 
 func newHeldStream(w http.ResponseWriter) *heldStream {
 	s := &heldStream{w: w, rc: http.NewResponseController(w)}
-	s.out = ssewire.NewWriter(w, s.rc.Flush)
+	s.out = sse.NewWriter(w, s.rc.Flush)
 	return s
 }
 

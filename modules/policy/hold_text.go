@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/durward-gateway/durward/internal/approval"
-	"github.com/durward-gateway/durward/internal/visible"
-	"github.com/durward-gateway/durward/internal/webpage"
+	"github.com/durward-gateway/durward/internal/api/visible"
+	"github.com/durward-gateway/durward/internal/api/webpage"
+	"github.com/durward-gateway/durward/internal/policy/approval"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )

@@ -7,9 +7,9 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/durward-gateway/durward/internal/jsonrpc"
-	"github.com/durward-gateway/durward/internal/mcpmethod"
-	"github.com/durward-gateway/durward/internal/rules"
+	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
+	"github.com/durward-gateway/durward/internal/mcp/method"
+	"github.com/durward-gateway/durward/internal/policy/engine"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -19,10 +19,10 @@ type request struct {
 	*app.Inbound
 	handler *Handler
 	call    *app.Call
-	set     *rules.Set
-	asking  *rules.Principal
-	view    *rules.View // of the request for approval, made when needed
-	paged   bool        // the request has a cursor of the gateway
+	set     *engine.Set
+	asking  *engine.Principal
+	view    *engine.View // of the request for approval, made when needed
+	paged   bool         // the request has a cursor of the gateway
 	// guideOnly reports that the call goes no further than to the gateway, see app.Decision.
 	guideOnly bool
 }
@@ -85,18 +85,18 @@ func (q *request) judge(ctx context.Context, m *jsonrpc.Message) verdict {
 	if m.Kind == jsonrpc.Response {
 		return verdict{} // it answers the server; only the server knows whether it asked
 	}
-	class := mcpmethod.Of(m.Method, q.Modern())
-	if (class == mcpmethod.Notification) != (m.Kind == jsonrpc.Notification) {
+	class := method.Of(m.Method, q.Modern())
+	if (class == method.Notification) != (m.Kind == jsonrpc.Notification) {
 		// A request without an id would run although no client waits for its answer; with an id, a notification is no known
 		// method.
 		return unknownMethod()
 	}
 	switch class {
-	case mcpmethod.Session, mcpmethod.Notification:
+	case method.Session, method.Notification:
 		return verdict{}
-	case mcpmethod.List:
+	case method.List:
 		return q.page(m)
-	case mcpmethod.Call:
+	case method.Call:
 		if q.leadsOnly(ctx, m) {
 			q.guideOnly = true
 			return verdict{}
@@ -104,23 +104,23 @@ func (q *request) judge(ctx context.Context, m *jsonrpc.Message) verdict {
 		if v := q.withheld(ctx, m); v.refused() {
 			return v
 		}
-		return q.decided(ctx, m, rules.Call{Principal: q.asking, Kind: rules.ToolsCall, Name: m.Name, Arguments: arguments(m), Checked: true})
-	case mcpmethod.Read:
+		return q.decided(ctx, m, engine.Call{Principal: q.asking, Kind: engine.ToolsCall, Name: m.Name, Arguments: arguments(m), Checked: true})
+	case method.Read:
 		if m.Method == "prompts/get" {
-			return q.decided(ctx, m, rules.Call{Principal: q.asking, Kind: rules.PromptsGet, Name: m.Name, Arguments: arguments(m), Checked: true})
+			return q.decided(ctx, m, engine.Call{Principal: q.asking, Kind: engine.PromptsGet, Name: m.Name, Arguments: arguments(m), Checked: true})
 		}
 		return q.resource(ctx, m, m.URI)
-	case mcpmethod.Completion:
+	case method.Completion:
 		return q.completion(ctx, m)
-	case mcpmethod.Subscription:
+	case method.Subscription:
 		switch {
 		case m.Method == "subscriptions/listen":
 			return q.listen(ctx, m)
-		case m.Method == "resources/unsubscribe" && rules.ResourceURI(m.URI):
+		case m.Method == "resources/unsubscribe" && engine.ResourceURI(m.URI):
 			return verdict{} // a task or stream that was begun with a right may be ended without it
 		}
 		return q.resource(ctx, m, m.URI)
-	case mcpmethod.Task:
+	case method.Task:
 		return q.task(ctx, m)
 	}
 	return unknownMethod()
@@ -133,8 +133,8 @@ func (q *request) leadsOnly(ctx context.Context, m *jsonrpc.Message) bool {
 	if m.Name != app.ConnectTool || q.Message.Batch || !q.call.Led() {
 		return false
 	}
-	d := q.set.Decide(ctx, rules.Call{Principal: q.asking, Kind: rules.ToolsCall, Name: m.Name, Arguments: arguments(m), Checked: true})
-	if d.Effect == rules.Deny {
+	d := q.set.Decide(ctx, engine.Call{Principal: q.asking, Kind: engine.ToolsCall, Name: m.Name, Arguments: arguments(m), Checked: true})
+	if d.Effect == engine.Deny {
 		return d.Hidden
 	}
 	pins, err := q.call.Core.Store.ToolPins(ctx, q.call.Caller.OrganizationID, q.call.Server.ID)
@@ -160,20 +160,20 @@ func arguments(m *jsonrpc.Message) []byte {
 }
 
 // decided asks the policies about a message.
-func (q *request) decided(ctx context.Context, m *jsonrpc.Message, asked rules.Call) verdict {
+func (q *request) decided(ctx context.Context, m *jsonrpc.Message, asked engine.Call) verdict {
 	d := q.set.Decide(ctx, asked)
 	q.call.Note(asked, d)
 	switch {
-	case d.Effect == rules.Allow:
+	case d.Effect == engine.Allow:
 		return verdict{}
-	case d.Effect == rules.Ask && asked.Kind == rules.ToolsCall && !q.call.Caller.Machine:
+	case d.Effect == engine.Ask && asked.Kind == engine.ToolsCall && !q.call.Caller.Machine:
 		return verdict{ask: true, decision: d}
 	}
-	if d.Effect == rules.Deny && d.Hidden {
+	if d.Effect == engine.Deny && d.Hidden {
 		return q.unknown(asked.Kind, asked.Name)
 	}
-	if asked.Kind == rules.ToolsCall {
-		if d.Effect == rules.Ask {
+	if asked.Kind == engine.ToolsCall {
+		if d.Effect == engine.Ask {
 			return verdict{text: textNobody}
 		}
 		return verdict{text: textByPolicy}
@@ -183,11 +183,11 @@ func (q *request) decided(ctx context.Context, m *jsonrpc.Message, asked rules.C
 
 // resource judges a message that reads a resource or asks for its notifications.
 func (q *request) resource(ctx context.Context, m *jsonrpc.Message, uri string) verdict {
-	return q.decided(ctx, m, rules.Call{Principal: q.asking, Kind: rules.ResourcesRead, Name: uri})
+	return q.decided(ctx, m, engine.Call{Principal: q.asking, Kind: engine.ResourcesRead, Name: uri})
 }
 
 // visible returns the caller's view of lists.
-func (q *request) visible(ctx context.Context) *rules.View {
+func (q *request) visible(ctx context.Context) *engine.View {
 	if q.view == nil {
 		q.view = q.set.View(ctx, q.asking)
 	}
@@ -204,9 +204,9 @@ func (q *request) completion(ctx context.Context, m *jsonrpc.Message) verdict {
 	case ref.prompt && q.visible(ctx).Prompt(ref.name), !ref.prompt && q.visible(ctx).Template(ref.name):
 		return verdict{}
 	case ref.prompt:
-		return q.unknown(rules.PromptsGet, ref.name)
+		return q.unknown(engine.PromptsGet, ref.name)
 	}
-	return q.unknown(rules.ResourcesRead, ref.name)
+	return q.unknown(engine.ResourcesRead, ref.name)
 }
 
 // listen judges each resource for which a subscription of 2026-07-28 asks for notifications.

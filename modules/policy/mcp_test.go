@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/approval"
+	"github.com/durward-gateway/durward/internal/policy/approval"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )

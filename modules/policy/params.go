@@ -3,7 +3,7 @@ package policy
 import (
 	"errors"
 
-	"github.com/durward-gateway/durward/internal/jsonrpc"
+	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/strictjson"
 	"github.com/durward-gateway/durward/modules/app"
 )

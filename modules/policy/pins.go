@@ -5,10 +5,10 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/jsonrpc"
-	"github.com/durward-gateway/durward/internal/listfilter"
-	"github.com/durward-gateway/durward/internal/rules"
-	"github.com/durward-gateway/durward/internal/toolpin"
+	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
+	"github.com/durward-gateway/durward/internal/mcp/listfilter"
+	"github.com/durward-gateway/durward/internal/mcp/toolpin"
+	"github.com/durward-gateway/durward/internal/policy/engine"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
@@ -29,9 +29,9 @@ func (q *request) withheld(ctx context.Context, m *jsonrpc.Message) verdict {
 	case !is:
 		return verdict{}
 	}
-	q.call.Note(rules.Call{Principal: q.asking, Kind: rules.ToolsCall, Name: m.Name, Arguments: arguments(m)},
-		rules.Decision{Effect: rules.Deny, Hidden: true, Rule: rulePins})
-	return q.unknown(rules.ToolsCall, m.Name)
+	q.call.Note(engine.Call{Principal: q.asking, Kind: engine.ToolsCall, Name: m.Name, Arguments: arguments(m)},
+		engine.Decision{Effect: engine.Deny, Hidden: true, Rule: rulePins})
+	return q.unknown(engine.ToolsCall, m.Name)
 }
 
 // pinTools makes a filter note the tools of the lists that pass it, and withhold those that `pin enforce` does not show.

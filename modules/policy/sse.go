@@ -6,7 +6,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/durward-gateway/durward/internal/rules"
+	"github.com/durward-gateway/durward/internal/policy/engine"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
@@ -21,18 +21,18 @@ func (h *Handler) serveSSE(w http.ResponseWriter, r *http.Request, call *app.Cal
 		h.unreadable(w, call, err)
 		return nil
 	}
-	question := rules.Call{Principal: call.Principal(), Kind: rules.SSEStream, Arguments: asked.Filters(), Open: h.app.StreamsOpen()}
+	question := engine.Call{Principal: call.Principal(), Kind: engine.SSEStream, Arguments: asked.Filters(), Open: h.app.StreamsOpen()}
 	said := set.Decide(r.Context(), question)
 	call.Note(question, said)
-	if said.Effect != rules.Allow {
+	if said.Effect != engine.Allow {
 		call.Core.Metrics.Calls.WithLabelValues("sse", "denied").Inc()
 		app.WriteError(w, app.Forbidden, textByPolicy)
 		return nil
 	}
-	call.Decide().Right = h.right(call, func(ctx context.Context, set *rules.Set, asking *rules.Principal) bool {
+	call.Decide().Right = h.right(call, func(ctx context.Context, set *engine.Set, asking *engine.Principal) bool {
 		again := question
 		again.Principal = asking
-		return set.Decide(ctx, again).Effect == rules.Allow
+		return set.Decide(ctx, again).Effect == engine.Allow
 	})
 	return next.ServeHTTP(w, r)
 }

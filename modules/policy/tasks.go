@@ -4,8 +4,8 @@ import (
 	"context"
 	"sync"
 
-	"github.com/durward-gateway/durward/internal/listfilter"
-	"github.com/durward-gateway/durward/internal/taskbook"
+	"github.com/durward-gateway/durward/internal/mcp/listfilter"
+	"github.com/durward-gateway/durward/internal/mcp/tasks"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -21,7 +21,7 @@ func (q *request) taskCreated(ctx context.Context) func(listfilter.Task) {
 			return
 		}
 		left--
-		if err := core.Tasks.Created(ctx, who, taskbook.Created{ID: made.ID, At: made.CreatedAt, TTL: made.TTL}); err != nil {
+		if err := core.Tasks.Created(ctx, who, tasks.Created{ID: made.ID, At: made.CreatedAt, TTL: made.TTL}); err != nil {
 			left = 0
 			core.LogFailure(logger, "a task is known at this node alone", err)
 		}

@@ -8,8 +8,8 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/listfilter"
-	"github.com/durward-gateway/durward/internal/taskbook"
+	"github.com/durward-gateway/durward/internal/mcp/listfilter"
+	"github.com/durward-gateway/durward/internal/mcp/tasks"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -40,7 +40,7 @@ func TestManyTasks(t *testing.T) {
 	}{"taken": {nil, storage.MaxTasks}, "while the store is away": {storage.ErrUnavailable, 1}} {
 		t.Run(name, func(t *testing.T) {
 			store := &countedTasks{err: tc.err}
-			core := &app.Core{Tasks: &taskbook.Owners{Store: store, Now: time.Now}}
+			core := &app.Core{Tasks: &tasks.Owners{Store: store, Now: time.Now}}
 			q := request{handler: &Handler{logger: zap.NewNop()}, call: &app.Call{Core: core, Caller: new(app.Caller), Server: new(storage.Server)}}
 			created := q.taskCreated(t.Context())
 			for i := range 4 * storage.MaxTasks {

@@ -3,8 +3,8 @@ package policy
 import (
 	"net/http"
 
-	"github.com/durward-gateway/durward/internal/jsonrpc"
-	"github.com/durward-gateway/durward/internal/rules"
+	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
+	"github.com/durward-gateway/durward/internal/policy/engine"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
@@ -17,8 +17,8 @@ const (
 
 // verdict is the decision on a message. The zero value lets it pass.
 type verdict struct {
-	ask      bool           // a human must confirm the call first
-	decision rules.Decision // of a call that asks
+	ask      bool            // a human must confirm the call first
+	decision engine.Decision // of a call that asks
 
 	// These describe a refusal: a JSON-RPC error with that code, or, without one, a tool's error.
 	code    int
@@ -35,11 +35,11 @@ func unknownMethod() verdict {
 
 // unknown returns the answer for an object that does not exist or is hidden from the caller, with the text of the
 // official servers: the caller cannot tell the two apart (M10).
-func (q *request) unknown(kind rules.Kind, name string) verdict {
+func (q *request) unknown(kind engine.Kind, name string) verdict {
 	switch kind {
-	case rules.ToolsCall:
+	case engine.ToolsCall:
 		return verdict{code: jsonrpc.CodeInvalidParams, text: "Unknown tool: " + name}
-	case rules.PromptsGet:
+	case engine.PromptsGet:
 		return verdict{code: jsonrpc.CodeInvalidParams, text: "Unknown prompt: " + name}
 	}
 	code := jsonrpc.CodeResourceNotFound

@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
-	"github.com/durward-gateway/durward/internal/toolpin"
-	"github.com/durward-gateway/durward/internal/visible"
+	"github.com/durward-gateway/durward/internal/api/visible"
+	"github.com/durward-gateway/durward/internal/mcp/toolpin"
 	"github.com/durward-gateway/durward/storage"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/websession"
+	"github.com/durward-gateway/durward/internal/identity/websession"
 	"github.com/durward-gateway/durward/storage"
 )
 

@@ -10,11 +10,11 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/broker"
+	"github.com/durward-gateway/durward/internal/api/slug"
+	"github.com/durward-gateway/durward/internal/api/visible"
+	"github.com/durward-gateway/durward/internal/api/webpage"
+	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/seal"
-	"github.com/durward-gateway/durward/internal/slug"
-	"github.com/durward-gateway/durward/internal/visible"
-	"github.com/durward-gateway/durward/internal/webpage"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -122,7 +122,7 @@ func (c *connect) find(name string) bool {
 		c.unavailable()
 		return false
 	}
-	c.server, c.kind = server, broker.KindOf(&server.Entry)
+	c.server, c.kind = server, connection.KindOf(&server.Entry)
 	c.key = storage.ConnectionKey{OrganizationID: c.user.OrganizationID, UserID: c.user.UserID, ServerID: server.ID}
 	return true
 }
@@ -133,7 +133,7 @@ func (c *connect) readReturn(from url.Values) bool {
 	if c.returnURL == "" {
 		return true
 	}
-	refused := (*broker.ReturnURLError)(nil)
+	refused := (*connection.ReturnURLError)(nil)
 	if err := c.core.Broker.CheckReturnURL(c.returnURL); errors.As(err, &refused) {
 		c.say(http.StatusUnprocessableEntity, titleNotReached, "The return_url of this address is not allowed: "+refused.Reason+".")
 		return false
@@ -154,17 +154,17 @@ func (c *connect) show(again bool) {
 	case connected && !again:
 		c.done()
 	case c.kind == storage.ProviderOAuth2:
-		c.begin(broker.ConnectRequest{ReturnURL: c.returnURL})
+		c.begin(connection.ConnectRequest{ReturnURL: c.returnURL})
 	default:
 		c.ask(http.StatusOK, "")
 	}
 }
 
 // begin connects, and redirects to the next step: on to the provider, or to the end.
-func (c *connect) begin(req broker.ConnectRequest) {
-	who := broker.Who{OrganizationID: c.key.OrganizationID, UserID: c.key.UserID}
+func (c *connect) begin(req connection.ConnectRequest) {
+	who := connection.Who{OrganizationID: c.key.OrganizationID, UserID: c.key.UserID}
 	result, err := c.core.Broker.Connect(c.r.Context(), who, c.server, req)
-	bad := (*broker.BadRequestError)(nil)
+	bad := (*connection.BadRequestError)(nil)
 	switch {
 	case err == nil && result.AuthURL != nil:
 		webpage.Redirect(c.w, *result.AuthURL)
@@ -173,7 +173,7 @@ func (c *connect) begin(req broker.ConnectRequest) {
 		webpage.Redirect(c.w, c.address(nil)) // loading the page again sends no credential again
 	case errors.As(err, &bad):
 		c.ask(http.StatusBadRequest, bad.Message+".")
-	case errors.Is(err, broker.ErrOAuthConfiguration):
+	case errors.Is(err, connection.ErrOAuthConfiguration):
 		c.logger.Warn("beginning to connect", zap.String("server", c.server.Slug), zap.Error(err))
 		c.say(http.StatusInternalServerError, titleNotReached, "OAuth server configuration not found: the gateway has no client at the provider of "+
 			visible.Text(c.server.Name)+", and could not get one. Ask an administrator to look at this server; the reason is in the gateway's log.")
@@ -210,7 +210,7 @@ func (c *connect) typed(form url.Values) {
 		return
 	}
 	secret := func(name string) seal.Secret { return seal.NewSecret(strings.TrimSpace(form.Get(name))) }
-	c.begin(broker.ConnectRequest{
+	c.begin(connection.ConnectRequest{
 		APIKey: secret("api_key"), BearerToken: secret("bearer_token"), Username: secret("username"), Password: seal.NewSecret(form.Get("password")),
 	})
 }
@@ -227,7 +227,7 @@ func (c *connect) done() {
 		page.Problem = "The last try of this server failed: it may not answer. Administrators see why."
 	}
 	if c.returnURL != "" {
-		page.Go = &link{broker.WithOutcome(c.returnURL, true, c.server.Slug), "Go on"}
+		page.Go = &link{connection.WithOutcome(c.returnURL, true, c.server.Slug), "Go on"}
 	}
 	c.visit.show(connectPage, http.StatusOK, visible.Text(c.server.Name)+title, page)
 }

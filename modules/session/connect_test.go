@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/durward-gateway/durward/internal/broker"
+	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -157,7 +157,7 @@ func TestConnectProvider(t *testing.T) {
 	}
 
 	// W05: the page sends a user whose account is connected there again where the server misses a permission.
-	own := func(context.Context, storage.ConnectionKey) (broker.Whose, error) { return broker.Own, nil }
+	own := func(context.Context, storage.ConnectionKey) (connection.Whose, error) { return connection.Own, nil }
 	connected := func(query url.Values) {
 		t.Helper()
 		if r, err := g.core.Broker.Callback(t.Context(), url.Values{"code": {"c"}, "state": {query.Get("state")}}, own); err != nil || !r.OK {

@@ -7,11 +7,11 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/durward-gateway/durward/internal/broker"
-	"github.com/durward-gateway/durward/internal/slug"
-	"github.com/durward-gateway/durward/internal/snippets"
-	"github.com/durward-gateway/durward/internal/visible"
-	"github.com/durward-gateway/durward/internal/webpage"
+	"github.com/durward-gateway/durward/internal/api/slug"
+	"github.com/durward-gateway/durward/internal/api/snippets"
+	"github.com/durward-gateway/durward/internal/api/visible"
+	"github.com/durward-gateway/durward/internal/api/webpage"
+	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -49,7 +49,7 @@ func (v *visit) describeServer(s storage.ServerView) shownServer {
 	description, _ := visible.Cut(s.Entry.Description, shownText)
 	shown := shownServer{
 		Name: name, Slug: s.Slug, Description: description, Page: app.MCPPrefix + s.Slug, Connect: app.ConnectPrefix + s.Slug,
-		NeedsAccount: broker.KindOf(&s.Entry) != storage.ProviderNone, Connected: s.ConnectionStatus == storage.ConnectionConnected, Failing: s.LastError != "",
+		NeedsAccount: connection.KindOf(&s.Entry) != storage.ProviderNone, Connected: s.ConnectionStatus == storage.ConnectionConnected, Failing: s.LastError != "",
 	}
 	if shown.NeedsAccount && (shown.Connected || s.ConnectionStatus == storage.ConnectionError) {
 		shown.Disconnect = shown.Connect + "?" + paramDisconnect + "=1"

@@ -19,9 +19,9 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/standard" // the modules that the shipped binary links
 	"github.com/google/uuid"
 
-	"github.com/durward-gateway/durward/internal/approval"
+	"github.com/durward-gateway/durward/internal/identity/websession"
+	"github.com/durward-gateway/durward/internal/policy/approval"
 	"github.com/durward-gateway/durward/internal/seal"
-	"github.com/durward-gateway/durward/internal/websession"
 	"github.com/durward-gateway/durward/modules/app"
 	_ "github.com/durward-gateway/durward/modules/auth"
 	"github.com/durward-gateway/durward/modules/caddytest"

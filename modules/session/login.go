@@ -7,12 +7,12 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/caller"
-	"github.com/durward-gateway/durward/internal/oauthflow"
-	"github.com/durward-gateway/durward/internal/oidclogin"
-	"github.com/durward-gateway/durward/internal/token"
-	"github.com/durward-gateway/durward/internal/webpage"
-	"github.com/durward-gateway/durward/internal/websession"
+	"github.com/durward-gateway/durward/internal/api/webpage"
+	"github.com/durward-gateway/durward/internal/credential/oauth"
+	"github.com/durward-gateway/durward/internal/identity/caller"
+	"github.com/durward-gateway/durward/internal/identity/oidclogin"
+	"github.com/durward-gateway/durward/internal/identity/token"
+	"github.com/durward-gateway/durward/internal/identity/websession"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -138,10 +138,10 @@ func (v *visit) refuseLogin(err error, attempt oidclogin.Attempt) {
 	v.core.Audit.RefusedToken(err, app.LoginCallbackPath)
 	switch {
 	case errors.Is(err, oidclogin.ErrDenied):
-		v.logger.Info("a login was denied", reason, zap.String("description", oauthflow.Description(err)))
+		v.logger.Info("a login was denied", reason, zap.String("description", oauth.Description(err)))
 		v.sayLink(http.StatusForbidden, titleLogin, "The identity provider did not log you in: "+deniedText(err), again)
 	case errors.Is(err, oidclogin.ErrRefused):
-		v.logger.Error("a login was refused", reason, zap.String("description", oauthflow.Description(err)))
+		v.logger.Error("a login was refused", reason, zap.String("description", oauth.Description(err)))
 		v.sayLink(http.StatusForbidden, titleLogin, "The identity provider did not log you in: "+deniedText(err), again)
 	case errors.Is(err, oidclogin.ErrAnswer), errors.Is(err, token.ErrInvalid), errors.Is(err, app.ErrMachine):
 		v.logger.Warn("refusing a login", reason)
@@ -163,11 +163,11 @@ func (v *visit) refuseLogin(err error, attempt oidclogin.Attempt) {
 // section 3.1.2.6), and who can solve it. The provider's own text is not shown.
 func deniedText(err error) string {
 	const client = "it does not accept the gateway as a client. The gateway's operator has to look at the client's registration there"
-	if oauthflow.ClientRefused(err) && errors.Is(err, oidclogin.ErrRefused) { // the secret is shown there, and not at the page before
+	if oauth.ClientRefused(err) && errors.Is(err, oidclogin.ErrRefused) { // the secret is shown there, and not at the page before
 		return client + ", and at its secret; the gateway's log has the provider's words."
 	}
-	switch oauthflow.Code(err) {
-	case oauthflow.CodeAccessDenied:
+	switch oauth.Code(err) {
+	case oauth.CodeAccessDenied:
 		return "access was denied there. You may have cancelled, or your account may not be allowed to use this gateway: ask whoever gives access to it."
 	case "login_required", "interaction_required", "consent_required", "account_selection_required":
 		return "it has to ask you something first. Try again, and answer it."
@@ -177,7 +177,7 @@ func deniedText(err error) string {
 		return "it does not let the gateway's client ask for its scopes. The gateway's operator can set them at the identity provider; the gateway's log has the provider's words."
 	case "invalid_request":
 		return "it does not take the gateway's request. The gateway's operator has to look at the client's registration there, its redirect URI first; the gateway's log has the provider's words."
-	case oauthflow.CodeUnauthorizedClient, oauthflow.CodeInvalidClient, "unsupported_response_type", "unsupported_grant_type":
+	case oauth.CodeUnauthorizedClient, oauth.CodeInvalidClient, "unsupported_response_type", "unsupported_grant_type":
 		return client + "; the gateway's log has the provider's words."
 	}
 	return "it gave a reason that this page does not know. Try again; if it stays so, ask the gateway's operator: the gateway's log has it."

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/loopback"
+	"github.com/durward-gateway/durward/internal/proxy/loopback"
 )
 
 // moment is a time in the form of a page.

@@ -13,11 +13,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/broker"
 	"github.com/durward-gateway/durward/internal/cache"
-	"github.com/durward-gateway/durward/internal/forward"
-	"github.com/durward-gateway/durward/internal/streams"
-	"github.com/durward-gateway/durward/internal/window"
+	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
+	"github.com/durward-gateway/durward/internal/ratelimit/window"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -32,7 +32,9 @@ func (l limited) EnabledRateLimits(context.Context, string) ([]storage.RateLimit
 // public is the credential source of a server that needs none.
 type public struct{ app.CredentialSource }
 
-func (public) Credential(context.Context) (broker.Credential, error) { return broker.Credential{}, nil }
+func (public) Credential(context.Context) (connection.Credential, error) {
+	return connection.Credential{}, nil
+}
 
 type roundTrip func(*http.Request) (*http.Response, error)
 

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/durward-gateway/durward/internal/ssewire"
+	"github.com/durward-gateway/durward/internal/proxy/sse"
 	"github.com/durward-gateway/durward/internal/strictjson"
 	"github.com/durward-gateway/durward/modules/app"
 )
@@ -28,7 +28,7 @@ func (o options) query() url.Values {
 }
 
 // passes reports whether an upstream's event is one that the client asked for.
-func (o options) passes(e *ssewire.Event) bool {
+func (o options) passes(e *sse.Event) bool {
 	switch {
 	case o.Types != nil && !slices.Contains(o.Types, e.Name):
 		return false
@@ -53,7 +53,7 @@ func objectType(data []byte) string {
 
 // rename gives an event of the upstream another name when it has one of the gateway's own events, and reports whether
 // it did: an upstream must not be able to say that the stream is ready, or why it failed, in the gateway's name.
-func rename(e *ssewire.Event) bool {
+func rename(e *sse.Event) bool {
 	if e.Name != app.EventConnected && e.Name != app.EventError {
 		return false
 	}
@@ -63,7 +63,7 @@ func rename(e *ssewire.Event) bool {
 
 // frame returns an event in the form for the client. It is unchanged, unless it was renamed, or its data is not JSON;
 // such data becomes a JSON string.
-func frame(e *ssewire.Event, renamed bool) ([]byte, error) {
+func frame(e *sse.Event, renamed bool) ([]byte, error) {
 	data := e.Data
 	// encoding/json accepts any bytes in a string; RFC 8259 section 8.1 requires UTF-8.
 	if whole := utf8.Valid(data) && json.Valid(data); whole && !renamed {
@@ -79,5 +79,5 @@ func frame(e *ssewire.Event, renamed bool) ([]byte, error) {
 	if e.HasID {
 		out = append(append(append(out, "id: "...), e.ID...), '\n')
 	}
-	return ssewire.AppendEvent(out, e.Name, data)
+	return sse.AppendEvent(out, e.Name, data)
 }

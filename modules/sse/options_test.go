@@ -6,14 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/durward-gateway/durward/internal/ssewire"
+	"github.com/durward-gateway/durward/internal/proxy/sse"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
 // event reads the one event of a text.
-func event(t *testing.T, text string) *ssewire.Event {
+func event(t *testing.T, text string) *sse.Event {
 	t.Helper()
-	e, err := ssewire.NewReader(strings.NewReader(text), 0).Next()
+	e, err := sse.NewReader(strings.NewReader(text), 0).Next()
 	if err != nil && !errors.Is(err, io.EOF) {
 		t.Fatal(err)
 	}

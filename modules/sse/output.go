@@ -5,9 +5,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/forward"
-	"github.com/durward-gateway/durward/internal/ssewire"
-	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
+	"github.com/durward-gateway/durward/internal/proxy/sse"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
@@ -16,14 +16,14 @@ import (
 type output struct {
 	mu     sync.Mutex
 	client *forward.Client
-	writer *ssewire.Writer
+	writer *sse.Writer
 	timer  *time.Timer
 	every  time.Duration // between heartbeats
 	closed bool
 }
 
 func newOutput(client *forward.Client, heartbeat time.Duration) *output {
-	o := &output{client: client, writer: ssewire.NewSender(client.Send), every: heartbeat}
+	o := &output{client: client, writer: sse.NewSender(client.Send), every: heartbeat}
 	o.timer = time.AfterFunc(math.MaxInt64, o.beat) // beat finds it set
 	o.timer.Reset(heartbeat)
 	return o

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/forward"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
 )
 
 // TestHeartbeats checks that a heartbeat is written when nothing else was written for one interval, no earlier and no

@@ -14,11 +14,11 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/internal/broker"
-	"github.com/durward-gateway/durward/internal/forward"
-	"github.com/durward-gateway/durward/internal/netguard"
-	"github.com/durward-gateway/durward/internal/ssewire"
-	"github.com/durward-gateway/durward/internal/streams"
+	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
+	"github.com/durward-gateway/durward/internal/proxy/netguard"
+	"github.com/durward-gateway/durward/internal/proxy/sse"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
@@ -66,7 +66,7 @@ func (s *stream) open(ctx context.Context) *forward.Response {
 		s.unrecorded(err)
 		return nil
 	}
-	response, err := app.SendWith(ctx, s.call.Credentials, credential, func(c broker.Credential) (*forward.Response, error) {
+	response, err := app.SendWith(ctx, s.call.Credentials, credential, func(c connection.Credential) (*forward.Response, error) {
 		return s.attempt(ctx, c)
 	})
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *stream) open(ctx context.Context) *forward.Response {
 	return response
 }
 
-func (s *stream) attempt(ctx context.Context, credential broker.Credential) (*forward.Response, error) {
+func (s *stream) attempt(ctx context.Context, credential connection.Credential) (*forward.Response, error) {
 	target, err := url.Parse(s.call.Server.Entry.EventsURL)
 	if err != nil {
 		return nil, err
@@ -110,8 +110,8 @@ func (s *stream) unrecorded(err error) {
 
 // refuse answers before the stream has begun.
 func (s *stream) refuse(ctx context.Context, err error) {
-	var lost *broker.NotConnectedError
-	var unavailable *broker.UnavailableError
+	var lost *connection.NotConnectedError
+	var unavailable *connection.UnavailableError
 	var header *forward.HeaderError
 	reason, ended := streams.EndedFor(ctx)
 	if gone := (*streams.Ended)(nil); errors.As(err, &gone) {
@@ -131,7 +131,7 @@ func (s *stream) refuse(ctx context.Context, err error) {
 		s.outcome = "client_gone"
 	case ended:
 		s.ended(reason)
-	case errors.Is(err, broker.ErrCredentialWanted):
+	case errors.Is(err, connection.ErrCredentialWanted):
 		s.outcome = "upstream_error"
 		s.call.WantsCredential(s.handler.Logger) //nolint:contextcheck // the note outlives the request
 		app.WriteError(s.w, app.UpstreamError, app.TextCredentialWanted)
@@ -189,7 +189,7 @@ var (
 
 // carry passes events on and returns why it stopped; io.EOF is the upstream's end.
 func (s *stream) carry(ctx context.Context, response *forward.Response) error {
-	reader := ssewire.NewReader(response.Body, int(s.call.Core.Sizes.Event))
+	reader := sse.NewReader(response.Body, int(s.call.Core.Sizes.Event))
 	remaining := s.options.Limit
 	for first := true; ; first = false {
 		event, err := reader.Next()

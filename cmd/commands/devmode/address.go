@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/durward-gateway/durward/internal/loopback"
+	"github.com/durward-gateway/durward/internal/proxy/loopback"
 )
 
 // ParseListen reads the address to listen on, host:port with a loopback host. In development mode anybody can log in

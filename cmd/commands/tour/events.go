@@ -7,7 +7,7 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/durward-gateway/durward/internal/ssewire"
+	"github.com/durward-gateway/durward/internal/proxy/sse"
 )
 
 // readEvent opens the event stream, waits for its greeting and one change, and leaves. The demo third party sends the
@@ -24,7 +24,7 @@ func readEvent(ctx context.Context, w *walk) ([]string, error) {
 		return nil, answer{status: response.StatusCode, body: body}.unexpected()
 	}
 	detail := []string{fmt.Sprintf("GET %s -> %d", path, response.StatusCode)}
-	events := ssewire.NewReader(response.Body, 0)
+	events := sse.NewReader(response.Body, 0)
 	for first := true; ; {
 		event, err := events.Next()
 		if errors.Is(err, io.EOF) {

@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/durward-gateway/durward/cmd/commands/browser"
+	"github.com/durward-gateway/durward/internal/proxy/sse"
 	"github.com/durward-gateway/durward/internal/seal"
-	"github.com/durward-gateway/durward/internal/ssewire"
 )
 
 const (
@@ -118,7 +118,7 @@ func streamCompletion(ctx context.Context, w *walk) ([]string, error) {
 	}
 	defer response.Body.Close()
 	var text strings.Builder
-	events := ssewire.NewReader(response.Body, 0)
+	events := sse.NewReader(response.Body, 0)
 	for chunks := 0; ; chunks++ {
 		event, err := events.Next()
 		if err != nil {

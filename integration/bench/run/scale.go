@@ -214,7 +214,7 @@ var bytesPerCounter = regexp.MustCompile(`([0-9.]+) B/counter`)
 // counterMemory runs the benchmark of the package with the counters: a million of them.
 func (b *bench) counterMemory(ctx context.Context) measurement {
 	command := exec.CommandContext(ctx, "go", "test", "-trimpath", "-tags=nobadger,nomysql,nopgx", "-run", "^$", "-bench", "^BenchmarkMemory$/^12s$", "-benchtime", "1x",
-		"-count", strconv.Itoa(min(b.rounds, 3)), "./internal/window")
+		"-count", strconv.Itoa(min(b.rounds, 3)), "./internal/ratelimit/window")
 	command.Dir, command.Env = filepath.Join(b.bench, "..", ".."), append(os.Environ(), "CGO_ENABLED=0")
 	out, err := command.CombinedOutput()
 	if err != nil {

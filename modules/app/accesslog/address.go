@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/durward-gateway/durward/internal/secretname"
+	"github.com/durward-gateway/durward/internal/api/secretname"
 )
 
 const hidden = "REDACTED"

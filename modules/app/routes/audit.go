@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )

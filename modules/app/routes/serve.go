@@ -6,7 +6,7 @@ package routes
 import (
 	"net/http"
 
-	"github.com/durward-gateway/durward/internal/validate"
+	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/modules/app"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/loopback"
+	"github.com/durward-gateway/durward/internal/proxy/loopback"
 )
 
 // These are the grant types and the ways to authenticate at the token endpoint.

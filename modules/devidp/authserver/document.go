@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/loopback"
+	"github.com/durward-gateway/durward/internal/proxy/loopback"
 )
 
 // errDocument is the only message about a document that cannot be used: a reason would tell open ports from closed

@@ -5,8 +5,8 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/durward-gateway/durward/internal/loopback"
-	"github.com/durward-gateway/durward/internal/webpage"
+	"github.com/durward-gateway/durward/internal/api/webpage"
+	"github.com/durward-gateway/durward/internal/proxy/loopback"
 )
 
 // content is the login and consent page. Programs that follow it rely on its fields: see Server.Authorize.

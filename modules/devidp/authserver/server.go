@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/webpage"
+	"github.com/durward-gateway/durward/internal/api/webpage"
 	"github.com/durward-gateway/durward/modules/devidp/statefile"
 )
 

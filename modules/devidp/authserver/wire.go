@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/durward-gateway/durward/internal/loopback"
+	"github.com/durward-gateway/durward/internal/proxy/loopback"
 )
 
 // Error is an OAuth error response (RFC 6749 section 5.2, RFC 7591 section 3.2.2).

@@ -22,8 +22,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/durward-gateway/durward/internal/loopback"
-	"github.com/durward-gateway/durward/internal/webpage"
+	"github.com/durward-gateway/durward/internal/api/webpage"
+	"github.com/durward-gateway/durward/internal/proxy/loopback"
 	"github.com/durward-gateway/durward/modules/devidp/authserver"
 )
 

@@ -19,7 +19,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/loopback"
+	"github.com/durward-gateway/durward/internal/proxy/loopback"
 	"github.com/durward-gateway/durward/modules/devidp/authserver"
 )
 

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/durward-gateway/durward/internal/smart"
-	"github.com/durward-gateway/durward/internal/ssewire"
+	"github.com/durward-gateway/durward/internal/llm/smart"
+	"github.com/durward-gateway/durward/internal/proxy/sse"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -42,7 +42,7 @@ func events(t *testing.T, path, body string) (data []string) {
 	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "text/event-stream" {
 		t.Fatalf("%d %v %s", w.Code, w.Header(), w.Body)
 	}
-	reader := ssewire.NewReader(bufio.NewReader(w.Body), 0)
+	reader := sse.NewReader(bufio.NewReader(w.Body), 0)
 	for {
 		event, err := reader.Next()
 		if err != nil {

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"text/template"
 
-	"github.com/durward-gateway/durward/internal/snippets"
-	"github.com/durward-gateway/durward/internal/webpage"
+	"github.com/durward-gateway/durward/internal/api/snippets"
+	"github.com/durward-gateway/durward/internal/api/webpage"
 	"github.com/durward-gateway/durward/modules/devidp/idp"
 )
 

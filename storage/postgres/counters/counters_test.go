@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/goleak"
 
-	"github.com/durward-gateway/durward/internal/coordinate/coordinatetest"
+	"github.com/durward-gateway/durward/internal/ratelimit/cluster/clustertest"
 	"github.com/durward-gateway/durward/storage"
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 )
@@ -17,7 +17,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.Main{M: m}) }
 
 func TestCounters(t *testing.T) {
-	coordinatetest.Run(t, func(t *testing.T) coordinatetest.Server {
+	clustertest.Run(t, func(t *testing.T) clustertest.Server {
 		database := pgtest.Database(t)
 		pool, err := pgxpool.New(context.Background(), database)
 		if err != nil {
@@ -48,7 +48,7 @@ func TestCounters(t *testing.T) {
 		exec(t, `DELETE FROM durward_nodes_3; CREATE TABLE stopped (at numeric); INSERT INTO stopped VALUES (NULL);
 			CREATE OR REPLACE FUNCTION durward_counters_now_1() RETURNS numeric LANGUAGE sql VOLATILE AS
 				$$ SELECT coalesce((SELECT at FROM stopped), extract(epoch FROM clock_timestamp())) - 1700000000 $$`)
-		return coordinatetest.Server{
+		return clustertest.Server{
 			Open: open,
 			Set: func(t *testing.T, at time.Time) {
 				t.Helper()
@@ -71,5 +71,5 @@ func BenchmarkCharge(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer c.Close()
-	coordinatetest.Benchmark(b, c)
+	clustertest.Benchmark(b, c)
 }

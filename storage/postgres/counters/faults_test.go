@@ -10,14 +10,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/durward-gateway/durward/internal/coordinate/coordinatetest"
+	"github.com/durward-gateway/durward/internal/ratelimit/cluster/clustertest"
 	"github.com/durward-gateway/durward/storage"
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 )
 
 func TestT09Faults(t *testing.T) {
 	s := pgtest.NewServer(t)
-	coordinatetest.RunFaults(t, coordinatetest.Faulty{
+	clustertest.RunFaults(t, clustertest.Faulty{
 		Open: func(t *testing.T) storage.SharedCounters {
 			c, err := New(s.URL())
 			if err != nil {
@@ -42,7 +42,7 @@ func TestNodesStartAtOnce(t *testing.T) {
 				return
 			}
 			defer c.Close()
-			epoch := coordinatetest.Epoch(t, c)
+			epoch := clustertest.Epoch(t, c)
 			for range 25 {
 				_, ok, err := c.Charge(t.Context(), epoch, []storage.CounterCharge{{Amount: 1, Limit: 60}}, make([]storage.CounterState, 1))
 				if err != nil {
@@ -63,7 +63,7 @@ func TestNodesStartAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	epoch := coordinatetest.Epoch(t, c)
+	epoch := clustertest.Epoch(t, c)
 	charge := func() error {
 		_, _, err := c.Charge(t.Context(), epoch, []storage.CounterCharge{{Amount: 1, Limit: 100}}, make([]storage.CounterState, 1))
 		return err

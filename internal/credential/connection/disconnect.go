@@ -1,0 +1,51 @@
+package connection
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Disconnect deletes a connection together with its attempts. Afterwards it asks the provider to revoke the tokens (RFC
+// 7009), in the background, for up to a day. It returns storage.ErrNotFound when there is no connection.
+func (b *Broker) Disconnect(ctx context.Context, key storage.ConnectionKey) error {
+	e := b.newEnding()
+	if _, err := b.store.DeleteConnection(e.in(ctx), key); err != nil {
+		return fmt.Errorf("deleting connection: %w", err)
+	}
+	b.retries.forget(key)
+	e.told()
+	b.revokeUnsaved(ctx, key)
+	return nil
+}
+
+// DeleteServer deletes a server as storage.Servers does. It also asks the provider to revoke all tokens of the server,
+// in the background.
+func (b *Broker) DeleteServer(ctx context.Context, organization, id, by string, now time.Time) (storage.DeletedServer, error) {
+	e := b.newEnding()
+	d, err := b.store.DeleteServer(e.in(ctx), organization, id, by, now)
+	if err != nil {
+		return d, err
+	}
+	e.told()
+	for _, c := range d.Connections {
+		b.retries.forget(c.ConnectionKey)
+		b.revokeUnsaved(context.WithoutCancel(ctx), c.ConnectionKey)
+	}
+	return d, nil
+}
+
+// background runs f independently of any request. Close waits for f for a limited time. After Close, f does not run and
+// background returns false.
+func (b *Broker) background(f func()) (runs bool) {
+	if !b.begin() {
+		return false
+	}
+	go func() {
+		defer b.work.Done()
+		f()
+	}()
+	return true
+}

@@ -1,0 +1,200 @@
+package connection
+
+import (
+	"testing"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/credential/oauth"
+	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// former connects the user through a registered client that the gateway then replaces. It returns the user's grant and
+// the client's credentials at the provider.
+func (b *bundle) former() (g grant, as string) {
+	b.t.Helper()
+	b.provider.set(func(p *provider) { p.expires = b.clock.now().Add(24 * time.Hour).Unix() }) // with a secret
+	b.connect()
+	g, err := b.openGrant(b.connection())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	client, err := b.store.OAuthClient(b.t.Context(), b.key.OrganizationID, b.key.ServerID)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	auth, err := b.auth(b.server, client)
+	if err != nil || auth.Secret.Empty() {
+		b.t.Fatalf("the client has no secret: %v", err)
+	}
+	if err := b.ForgetClient(b.t.Context(), b.server); err != nil {
+		b.t.Fatal(err)
+	}
+	// Another user's connect registers the next client.
+	if _, err := b.Connect(b.t.Context(), Who{OrganizationID: b.who.OrganizationID, UserID: b.user("bob")}, b.server, ConnectRequest{}); err != nil {
+		b.t.Fatal(err)
+	}
+	now, err := b.store.OAuthClient(b.t.Context(), b.key.OrganizationID, b.key.ServerID)
+	if err != nil || now.ClientID == client.ClientID {
+		b.t.Fatalf("the client is the former one: %v", err)
+	}
+	return g, auth.ID + " " + auth.Secret.Reveal()
+}
+
+// TestFormerClientRevokes ends connections whose client was replaced. Their tokens are revoked as the old client, whose
+// secret nobody else is told. A grant that replaces such a grant belongs to another client, and continues.
+func TestFormerClientRevokes(t *testing.T) {
+	for name, end := range map[string]func(b *bundle) error{
+		"disconnected": func(b *bundle) error { return b.Disconnect(b.t.Context(), b.key) },
+		"deleted": func(b *bundle) error {
+			_, err := b.DeleteServer(b.t.Context(), b.key.OrganizationID, b.key.ServerID, b.who.UserID, b.clock.now())
+			return err
+		},
+		"run out": func(b *bundle) error {
+			b.clock.advance(2 * time.Hour)
+			_, err := b.Credential(b.t.Context(), b.key, &b.server)
+			if err == nil {
+				b.t.Error("a token of the former client was refreshed")
+			}
+			return nil
+		},
+		"connected anew": func(b *bundle) error { b.connect(); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := setup(t)
+			g, as := b.former()
+			if err := end(b); err != nil {
+				t.Fatal(err)
+			}
+			b.settle(func() bool { return len(b.waiting()) == 0 })
+			b.Close()
+			got := get(b.provider, func(p *provider) map[string]string { return p.revokedAs })
+			if len(got) != 2 || got[g.Refresh.Reveal()] != as || got[g.Access.Reveal()] != as {
+				t.Errorf("revoked %v, not as %q\n%s", got, as, b.log)
+			}
+		})
+	}
+}
+
+// TestFormerClientUnknown ends connections whose client is unknown, or whose end may end more. That is counted.
+func TestFormerClientUnknown(t *testing.T) {
+	forget := func(b *bundle, kind storage.OAuthClientKind) {
+		b.edit(func(c *storage.Connection) {
+			g, err := b.openGrant(*c)
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			g.Issued = issued{Kind: kind}
+			if c.SealedCredential, err = b.sealGrant(b.key, g); err != nil {
+				b.t.Fatal(err)
+			}
+		})
+	}
+	for name, tc := range map[string]struct {
+		kind storage.OAuthClientKind
+		end  func(b *bundle) error
+	}{
+		"stored by an older version":       {end: func(b *bundle) error { return b.Disconnect(b.t.Context(), b.key) }},
+		"configured, whose secret is gone": {kind: storage.ClientConfigured, end: func(b *bundle) error { return b.Disconnect(b.t.Context(), b.key) }},
+		"configured, connected anew":       {kind: storage.ClientConfigured, end: func(b *bundle) error { b.connect(); return nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := setup(t)
+			b.former()
+			forget(b, tc.kind)
+			if err := tc.end(b); err != nil {
+				t.Fatal(err)
+			}
+			b.Close()
+			if got := b.revoked(); len(got) != 0 || len(b.waiting()) != 0 {
+				t.Errorf("revoked %v, %d wait", got, len(b.waiting()))
+			}
+			b.counted(map[Event]int64{NotRevoked: 1})
+		})
+	}
+}
+
+// TestIssuedByConfiguredClient checks that a secret that an administrator configured is stored in no connection.
+func TestIssuedByConfiguredClient(t *testing.T) {
+	b := setup(t)
+	sealed, err := b.keyring.Seal([]byte("s3cret"), ClientSecretAD(b.key.OrganizationID, b.key.ServerID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.server, err = b.store.UpdateServer(t.Context(), b.key.OrganizationID, b.key.ServerID, func(s *storage.Server) error {
+		s.ClientID, s.SealedClientSecret = "configured", sealed
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	b.provider.set(func(p *provider) { p.clientID, p.secret = "configured", "s3cret" })
+	b.connect()
+	g, err := b.openGrant(b.connection())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g.Issued != (issued{Kind: storage.ClientConfigured, Origins: b.provider.URL}) || !g.Issued.Secret.Equal(seal.Secret{}) {
+		t.Errorf("%+v", g.Issued)
+	}
+	if err := b.Disconnect(t.Context(), b.key); err != nil {
+		t.Fatal(err)
+	}
+	b.settle(func() bool { return len(b.waiting()) == 0 })
+	b.Close()
+	if got := get(b.provider, func(p *provider) map[string]string { return p.revokedAs }); got[g.Refresh.Reveal()] != "configured s3cret" {
+		t.Errorf("revoked %v", got)
+	}
+}
+
+// TestIssuedIsLearned checks that the client of a grant that an older version stored is known after a refresh.
+func TestIssuedIsLearned(t *testing.T) {
+	b := setup(t)
+	b.connect()
+	issuedNow := func() issued {
+		g, err := b.openGrant(b.connection())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g.Issued
+	}
+	want := issuedNow()
+	b.edit(func(c *storage.Connection) {
+		g, err := b.openGrant(*c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.Issued = issued{}
+		if c.SealedCredential, err = b.sealGrant(b.key, g); err != nil {
+			t.Fatal(err)
+		}
+	})
+	b.clock.advance(time.Hour)
+	b.use(b.Broker)
+	if got := issuedNow(); got.Kind != storage.ClientRegistered || got.Kind != want.Kind || got.Endpoint != want.Endpoint || got.Method != want.Method {
+		t.Errorf("%+v instead of %+v", got, want)
+	}
+}
+
+// TestIssuedIsKnown checks that a former client can prove its identity, with two exceptions: an older version stored
+// the grant, or the secret was an administrator's.
+func TestIssuedIsKnown(t *testing.T) {
+	client := storage.OAuthClient{Kind: storage.ClientConfigured, Endpoints: storage.OAuthEndpoints{RevocationEndpoint: "https://id.test/revoke"}}
+	registered := client
+	registered.Kind = storage.ClientRegistered
+	secret := oauth.ClientAuth{Secret: seal.NewSecret("s")}
+	for name, tc := range map[string]struct {
+		by    issued
+		known bool
+		kept  bool
+	}{
+		"older version":                {by: issued{Endpoint: "https://id.test/revoke"}, kept: true},
+		"configured":                   {by: issuedBy(client, secret)},
+		"configured, without a secret": {by: issuedBy(client, oauth.ClientAuth{}), known: true, kept: true},
+		"registered":                   {by: issuedBy(registered, secret), known: true, kept: true},
+		"registered, no endpoint":      {by: issued{Kind: storage.ClientRegistered}, known: true},
+	} {
+		if tc.by.known() != tc.known || (tc.by.Endpoint != "") != tc.kept {
+			t.Errorf("%s: known %v, endpoint %q", name, tc.by.known(), tc.by.Endpoint)
+		}
+	}
+}

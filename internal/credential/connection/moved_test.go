@@ -1,0 +1,140 @@
+package connection
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// otherProvider counts the requests to an address that somebody puts in the provider's place.
+func otherProvider(t *testing.T) (url string, asked *atomic.Int64) {
+	asked = new(atomic.Int64)
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.WriteHeader(http.StatusBadRequest)
+	}))
+	t.Cleanup(other.Close)
+	return other.URL, asked
+}
+
+// TestEndpointsMoved checks that an administrator who changes only the endpoints of a directory entry is sent no
+// tokens of users who connected before. The gateway registers no client here: the entry names all that it needs.
+func TestEndpointsMoved(t *testing.T) {
+	refresh := func(b *bundle) {
+		b.clock.advance(2 * time.Hour)
+		if _, err := b.Credential(b.t.Context(), b.key, &b.server); !errors.Is(err, ErrNotConnected) {
+			b.t.Errorf("credential: %v", err)
+		}
+		if c := b.connection(); !strings.Contains(c.Reason, "token endpoint has changed") {
+			b.t.Errorf("connection is %q, because of %q", c.Status, c.Reason)
+		}
+	}
+	tokens := func(at string) func(e *storage.DirectoryEntry) {
+		return func(e *storage.DirectoryEntry) { e.OAuth.TokenEndpoint = at + "/token" }
+	}
+	revocations := func(at string) func(e *storage.DirectoryEntry) {
+		return func(e *storage.DirectoryEntry) { e.OAuth.RevocationEndpoint = at + "/revoke" }
+	}
+	for name, c := range map[string]struct {
+		change    func(at string) func(e *storage.DirectoryEntry)
+		end       func(b *bundle)
+		discovers bool
+		lost      int64 // connections whose tokens stay good
+	}{
+		"refreshed":                        {change: tokens, end: refresh},
+		"refreshed, discovered before":     {change: tokens, end: refresh, discovers: true},
+		"disconnected":                     {change: revocations, end: disconnect, lost: 1},
+		"disconnected, discovered before":  {change: revocations, end: disconnect, discovers: true, lost: 1},
+		"deleted with the server":          {change: revocations, end: deleteServer, lost: 1},
+		"deleted, only the tokens' moved":  {change: tokens, end: deleteServer},
+		"disconnected, the tokens' moved":  {change: tokens, end: disconnect},
+		"refreshed, both endpoints moved":  {change: both(tokens, revocations), end: refresh, lost: 1},
+		"deleted, both of them have moved": {change: both(tokens, revocations), end: deleteServer, lost: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := setup(t)
+			b.configured(storage.EntryOptions{})
+			if c.discovers {
+				b.change(func(e *storage.DirectoryEntry) { e.OAuth.Issuer = b.provider.URL })
+			} else {
+				b.change(func(e *storage.DirectoryEntry) {
+					e.OAuth.AuthorizationEndpoint, e.OAuth.TokenEndpoint = b.provider.URL+"/authorize", b.provider.URL+"/token"
+					e.OAuth.RevocationEndpoint = b.provider.URL + "/revoke"
+				})
+			}
+			b.connect()
+			other, asked := otherProvider(t)
+			b.change(c.change(other))
+			// The administrator's own connect makes the gateway learn the new endpoints.
+			b.clock.advance(sightingLifetime)
+			if _, err := b.Connect(t.Context(), Who{OrganizationID: b.who.OrganizationID, UserID: b.user("mallory")}, b.server, ConnectRequest{}); err != nil {
+				t.Fatal(err)
+			}
+			at := b.client().Endpoints
+			if !strings.HasPrefix(at.TokenEndpoint+at.RevocationEndpoint, other) && !strings.Contains(at.RevocationEndpoint, other) {
+				t.Fatalf("the gateway has not learned the endpoints: %+v", at)
+			}
+			c.end(b)
+			b.settle(func() bool { return len(b.waiting()) == 0 })
+			b.Close()
+			if asked.Load() != 0 {
+				t.Errorf("the other address was asked %d times\n%s", asked.Load(), b.log)
+			}
+			if got := b.countOf(NotRevoked); got != c.lost {
+				t.Errorf("%d connections were not revoked, want %d\n%s", got, c.lost, b.log)
+			}
+			if got := get(b.provider, func(p *provider) int { return len(p.revoked) }); c.lost == 0 && got != 2 {
+				t.Errorf("the provider was told of %d tokens", got)
+			}
+		})
+	}
+}
+
+// TestEndpointsMoveWithMetadata checks that a provider may move its token endpoint: the connection is bound to the
+// issuer, and the issuer's metadata names the endpoint.
+func TestEndpointsMoveWithMetadata(t *testing.T) {
+	i := issued{Kind: storage.ClientRegistered, Origins: "https://id.example.test"}
+	for _, c := range []struct {
+		at, configured string
+		may            bool
+	}{
+		{"https://tokens.example.test/token", "", true},
+		{"https://tokens.example.test/token", "https://tokens.example.test/token", false},
+		{"https://id.example.test/v2/token", "https://id.example.test/v2/token", true},
+		{"https://id.example.test:443/token", "https://id.example.test:443/token", true},
+		{"https://id.example.test.evil.test/token", "https://id.example.test.evil.test/token", false},
+		{"http://id.example.test/token", "http://id.example.test/token", false},
+		{"://", "://", false},
+	} {
+		if got := i.mayGoTo(c.at, c.configured); got != c.may {
+			t.Errorf("%q, configured as %q: %v", c.at, c.configured, got)
+		}
+	}
+	if older := (issued{}); !older.mayGoTo("https://id.example.test/token", "https://id.example.test/token") {
+		t.Error("a grant of an older version cannot be refreshed")
+	}
+}
+
+func both(first, second func(at string) func(*storage.DirectoryEntry)) func(at string) func(*storage.DirectoryEntry) {
+	return func(at string) func(*storage.DirectoryEntry) {
+		return func(e *storage.DirectoryEntry) { first(at)(e); second(at)(e) }
+	}
+}
+
+func disconnect(b *bundle) {
+	if err := b.Disconnect(b.t.Context(), b.key); err != nil {
+		b.t.Error(err)
+	}
+}
+
+func deleteServer(b *bundle) {
+	if _, err := b.DeleteServer(b.t.Context(), b.key.OrganizationID, b.key.ServerID, b.who.UserID, b.clock.now()); err != nil {
+		b.t.Error(err)
+	}
+}

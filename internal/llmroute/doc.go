@@ -1,3 +1,0 @@
-// Package llmroute decides the order in which the targets of an alias are tried, and which providers are paused because
-// they fail. It makes no calls itself.
-package llmroute

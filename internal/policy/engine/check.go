@@ -1,0 +1,126 @@
+package engine
+
+import (
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Problem describes one mistake in a policy's rules.
+type Problem struct {
+	Loc     []any  // below "body": "rules", 2, "actions", 0
+	Message string // for the author of the rule
+	Type    string // a `type` of 422 answers (docs/api.md)
+	Input   any    // the wrong value; nil: left out
+	// Line and Column are the place inside an expression, in characters from 1. They are 0 for a problem outside
+	// expressions.
+	Line, Column int
+}
+
+// Words for Problem.Type.
+const (
+	typeMissing    = "missing"
+	typeString     = "string_type"
+	typeList       = "list_type"
+	typeDict       = "dict_type"
+	typeTooShort   = "too_short"
+	typeTooLong    = "too_long"
+	typeShortText  = "string_too_short"
+	typeLongText   = "string_too_long"
+	typeEnum       = "enum"
+	typeExtra      = "extra_forbidden"
+	typeValueError = "value_error"
+)
+
+// Bounds of a policy's rules.
+const (
+	MaxRules       = 5000
+	MaxExpressions = 2000 // in all conditions of a policy together
+	MaxRuleName    = 255  // characters
+	maxInput       = 512  // bytes of the longest text that a problem repeats
+	maxProblems    = 1000 // the check stops after so many
+)
+
+// Check returns all mistakes in a policy's rules, in the order of the rules. It returns nil when there is none. If
+// there are more than a thousand, it returns the first thousand.
+func Check(rules []storage.Rule) []Problem {
+	if len(rules) > MaxRules {
+		return []Problem{{Loc: []any{"rules"}, Message: fmt.Sprintf("List should have at most %d items", MaxRules), Type: typeTooLong}}
+	}
+	var reader conditionReader
+	names := make(map[string]bool, len(rules))
+	for i := range rules {
+		if reader.full() {
+			return reader.problems[:maxProblems]
+		}
+		checkRule(&reader, &rules[i], []any{"rules", i}, names)
+	}
+	if reader.expressions > MaxExpressions {
+		reader.report([]any{"rules"}, typeTooLong, "Rules should have at most %d expressions", MaxExpressions)
+	}
+	return reader.problems[:min(len(reader.problems), maxProblems)]
+}
+
+func checkRule(r *conditionReader, rule *storage.Rule, loc []any, names map[string]bool) {
+	wrong := func(input, kind, message string, at ...any) {
+		r.problems = append(r.problems, Problem{Loc: below(loc, at...), Message: message, Type: kind, Input: shown(input)})
+	}
+	switch n := utf8.RuneCountInString(rule.Name); {
+	case n == 0:
+		wrong(rule.Name, typeShortText, "String should have at least 1 character", "name")
+	case n > MaxRuleName:
+		wrong(rule.Name, typeLongText, fmt.Sprintf("String should have at most %d characters", MaxRuleName), "name")
+	case names[rule.Name]:
+		wrong(rule.Name, typeValueError, "another rule of the policy has this name", "name")
+	}
+	names[rule.Name] = true
+
+	asks := false
+	for i, text := range rule.Actions {
+		a, err := ParseAction(text)
+		switch {
+		case err != nil:
+			wrong(text, typeValueError, err.Error(), "actions", i)
+		case !rule.Authorized && a.Kind > Any:
+			wrong(text, typeValueError, "lists are filtered by what may be called, and cannot be denied", "actions", i)
+		}
+		asks = asks || err == nil && a.Approve
+		if r.full() {
+			return
+		}
+	}
+	if len(rule.Actions) == 0 {
+		r.report(below(loc, "actions"), typeTooShort, "List should have at least 1 item")
+	}
+	for i, entry := range rule.RolesGroups {
+		if err := wrongSubject(entry); err != nil {
+			wrong(entry, typeValueError, err.Error(), "roles_groups", i)
+		}
+		if r.full() {
+			return
+		}
+	}
+	if len(rule.RolesGroups) == 0 {
+		r.report(below(loc, "roles_groups"), typeTooShort, "List should have at least 1 item")
+	}
+	if rule.Condition != nil {
+		r.read(rule.Condition, below(loc, "condition"))
+	}
+	switch {
+	case rule.Approval == "":
+	case rule.Approval != storage.ChannelOutOfBand:
+		wrong(string(rule.Approval), typeEnum, "Input should be 'out_of_band'", "approval")
+	case !rule.Authorized || !asks:
+		// Otherwise a rule would look as if somebody were asked, and would grant without asking.
+		wrong(string(rule.Approval), typeValueError, "needs a rule that grants, with an action that ends in "+approveSuffix, "approval")
+	}
+}
+
+// shown returns a text as the input of a problem. It returns nil for a text that is too long to repeat.
+func shown(s string) any {
+	if len(s) > maxInput {
+		return nil
+	}
+	return s
+}

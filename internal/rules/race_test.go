@@ -1,6 +1,0 @@
-//go:build race
-
-package rules
-
-// raceEnabled: under the race detector sync.Pool forgets at random, so allocations cannot be counted.
-const raceEnabled = true
