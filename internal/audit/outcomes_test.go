@@ -392,7 +392,8 @@ func TestOutcomesFormat(t *testing.T) {
 	}
 }
 
-// TestOutcomesBounded: outcomes that wait for a record are within the bound of what waits, however few each organization has.
+// TestOutcomesBounded checks that outcomes that wait for a record count towards the bound, however few each organization
+// has. At the bound they are written, although the goroutine that writes had no turn: none is lost.
 func TestOutcomesBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := openJournal(t, testOptions(t, t.TempDir()))
@@ -401,8 +402,8 @@ func TestOutcomesBounded(t *testing.T) {
 		for i := range most {
 			j.Outcome(fmt.Sprint(i), o)
 		}
-		if j.Lost() != 1 || j.grouped != most-1 {
-			t.Errorf("%d wait, %d are lost", j.grouped, j.Lost())
+		if j.Lost() != 0 || j.grouped != 1 || len(j.pending) != 0 {
+			t.Errorf("%d and %d bytes wait, %d are lost", j.grouped, len(j.pending), j.Lost())
 		}
 		if err := j.Close(); err != nil {
 			t.Fatal(err)

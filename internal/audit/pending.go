@@ -77,8 +77,11 @@ func (j *Journal) Later(organization string, e *storage.AuditEntry) {
 func (j *Journal) later(organization string, put func(*chain)) {
 	j.mu.Lock()
 	c, err := j.ready(organization)
-	if err == nil && len(j.pending)+outcomeSize*j.grouped > maxPending {
-		err = ErrUnavailable
+	if err == nil && j.overfull() {
+		_ = j.flushAll() // the goroutine that writes has had no turn, or the disk takes nothing
+		if j.overfull() {
+			err = ErrUnavailable
+		}
 	}
 	if err == nil {
 		put(c)
@@ -94,6 +97,9 @@ func (j *Journal) later(organization string, put func(*chain)) {
 		signal(j.wake)
 	}
 }
+
+// overfull reports whether no more records may wait to be written.
+func (j *Journal) overfull() bool { return len(j.pending)+outcomeSize*j.grouped > maxPending }
 
 // usable returns nil when records can be added.
 func (j *Journal) usable() error {
