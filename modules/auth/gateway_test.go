@@ -52,7 +52,7 @@ func newGateway(t *testing.T, change object) *gateway {
 // newGatewayOf starts a gateway with these identities, which are of the kind oidc; where they name no issuer it is g.issuer.
 func newGatewayOf(t *testing.T, change object, identities ...object) *gateway {
 	t.Helper()
-	dir := t.TempDir()
+	dir := caddytest.Directory(t)
 	key := filepath.Join(dir, "key")
 	if err := os.WriteFile(key, []byte(seal.NewMasterKey().Reveal()), 0o600); err != nil {
 		t.Fatal(err)

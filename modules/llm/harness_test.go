@@ -48,7 +48,7 @@ type gateway struct {
 // newGateway runs a gateway with the provider `up` at a base URL, and change over its settings.
 func newGateway(t *testing.T, baseURL string, change object) *gateway {
 	t.Helper()
-	dir := t.TempDir()
+	dir := caddytest.Directory(t)
 	key := filepath.Join(dir, "key")
 	if err := os.WriteFile(key, []byte(seal.NewMasterKey().Reveal()), 0o600); err != nil {
 		t.Fatal(err)

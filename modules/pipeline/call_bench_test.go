@@ -154,7 +154,7 @@ type gateway struct {
 func newGateway(b *testing.B) *gateway {
 	b.Helper()
 	issuer := caddytest.NewIssuer(b)
-	dir := b.TempDir()
+	dir := caddytest.Directory(b)
 	key := filepath.Join(dir, "key")
 	if err := os.WriteFile(key, []byte(seal.NewMasterKey().Reveal()), 0o600); err != nil {
 		b.Fatal(err)

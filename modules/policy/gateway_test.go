@@ -50,7 +50,7 @@ type gateway struct {
 // newGateway starts a gateway whose handler of policies has the settings, and with changes to the app's.
 func newGateway(t *testing.T, settings, change object) *gateway {
 	t.Helper()
-	dir := t.TempDir()
+	dir := caddytest.Directory(t)
 	key := filepath.Join(dir, "key")
 	if err := os.WriteFile(key, []byte(seal.NewMasterKey().Reveal()), 0o600); err != nil {
 		t.Fatal(err)

@@ -75,7 +75,7 @@ func newPipeline(t *testing.T) *pipeline {
 	t.Helper()
 	g := &pipeline{T: t, address: caddytest.Address(t), issuer: caddytest.NewIssuer(t)}
 	g.base = g.serveUpstream()
-	dir := t.TempDir()
+	dir := caddytest.Directory(t)
 	key := filepath.Join(dir, "key")
 	if err := os.WriteFile(key, []byte(seal.NewMasterKey().Reveal()), 0o600); err != nil {
 		t.Fatal(err)

@@ -62,7 +62,7 @@ func newGateway(t *testing.T) *gateway {
 // startGateway starts a gateway with these identities, of which the first one's issuer is given.
 func startGateway(t *testing.T, issuer *caddytest.Issuer, identities ...any) *gateway {
 	t.Helper()
-	dir := t.TempDir()
+	dir := caddytest.Directory(t)
 	key := filepath.Join(dir, "key")
 	if err := os.WriteFile(key, []byte(seal.NewMasterKey().Reveal()), 0o600); err != nil {
 		t.Fatal(err)
