@@ -13,7 +13,7 @@ const removal = 30 * time.Second
 // there: caddy.Stop does not wait for requests, and the last of them closes the gateway's store and audit journal.
 func Directory(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "durward-test-*")
+	dir, err := os.MkdirTemp("", "durward-test-*") //nolint:usetesting // t.TempDir does not wait, see above
 	if err != nil {
 		t.Fatal(err)
 	}
