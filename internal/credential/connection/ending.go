@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/durward-gateway/durward/internal/credential/directory"
 	"github.com/durward-gateway/durward/internal/credential/oauth"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -154,9 +153,7 @@ func (e *ending) speaker(ended storage.Ended, then issued) (endpoint string, aut
 	if !then.known() {
 		return "", auth, unknown
 	}
-	auth = oauth.ClientAuth{ID: ended.Former.ClientID, Secret: then.Secret, Method: then.Method}
-	auth.Roots, err = directory.TrustedRoots(ended.Server.Entry.Options.TrustedCA)
-	return then.Endpoint, auth, err
+	return then.Endpoint, oauth.ClientAuth{ID: ended.Former.ClientID, Secret: then.Secret, Method: then.Method}, nil
 }
 
 func (e *ending) add(now *end, of tokensOf, endpoint string, auth oauth.ClientAuth, g grant) error {

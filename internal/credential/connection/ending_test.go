@@ -3,6 +3,7 @@ package connection
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -138,6 +139,9 @@ func TestEndingThatCannotBeRead(t *testing.T) {
 		t.Errorf("it is still there: %v", err)
 	}
 	b.counted(map[Event]int64{NotRevoked: 1})
+	if log := b.log.String(); !strings.Contains(log, "tokens cannot be revoked") {
+		t.Errorf("logged %s", log)
+	}
 }
 
 // idle keeps the broker from starting background work. Direct requests to it continue; Close would end them.

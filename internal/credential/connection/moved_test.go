@@ -89,6 +89,9 @@ func TestEndpointsMoved(t *testing.T) {
 			if got := b.countOf(NotRevoked); got != c.lost {
 				t.Errorf("%d connections were not revoked, want %d\n%s", got, c.lost, b.log)
 			}
+			if log := b.log.String(); c.lost != 0 && !strings.Contains(log, "the revocation endpoint has changed") {
+				t.Errorf("the reason is not logged: %s", log)
+			}
 			if got := get(b.provider, func(p *provider) int { return len(p.revoked) }); c.lost == 0 && got != 2 {
 				t.Errorf("the provider was told of %d tokens", got)
 			}
