@@ -14,6 +14,7 @@ const lease = 10 * time.Second
 func TestCutOff(t *testing.T) {
 	c := startCluster(t)
 	r := c.newRights(newUpstream(t))
+	r.nodeStops = true
 	alone, other := c.nodes[2], c.nodes[0]
 	client := newClient(t)
 	stays, goes := r.make(other, "user"), r.make(other, "key")

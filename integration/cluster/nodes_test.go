@@ -205,6 +205,20 @@ func (n *node) api(client *http.Client, token, method, path string, body any) me
 	return object
 }
 
+// apiWhenFree calls a node's API again as long as it answers 503. A node that was stopped inside a transaction may hold a
+// lock. The others refuse writes until PostgreSQL ends that transaction, which takes seconds.
+func (n *node) apiWhenFree(client *http.Client, token, method, path string) {
+	n.cluster.t.Helper()
+	var a answer
+	eventually(n.cluster.t, n.name+" to write", func() bool {
+		a = n.send(client, method, path, token, nil)
+		return a.status != http.StatusServiceUnavailable
+	})
+	if a.err != nil || a.status/100 != 2 {
+		n.cluster.t.Fatalf("%s: %s %s: %v", n.name, method, path, a)
+	}
+}
+
 // server is an MCP server of the gateway.
 type server struct{ id, slug, policy string }
 

@@ -86,6 +86,8 @@ type rights struct {
 	up     *upstream
 	locked server // needs a credential
 	ruled  server // has its policy disabled and enabled again
+
+	nodeStops bool // before a key is revoked
 }
 
 func (c *cluster) newRights(up *upstream) *rights {
@@ -109,7 +111,12 @@ func (r *rights) make(n *node, kind string) right {
 		token := r.c.token(atPage(person())) // one person may make 500 keys a day
 		made := n.api(r.client, token, http.MethodPost, keysPath, members{"name": "Mine", "scopes": []string{"mcp"}})
 		return right{token: made["key"].(string), server: r.plain, after: status(http.StatusUnauthorized), reason: "revoked", take: func(n *node) {
-			n.api(r.client, token, http.MethodDelete, keysPath+"/"+made["id"].(string), nil)
+			path := keysPath + "/" + made["id"].(string)
+			if r.nodeStops {
+				n.apiWhenFree(r.client, token, http.MethodDelete, path)
+				return
+			}
+			n.api(r.client, token, http.MethodDelete, path, nil)
 		}}
 	case "policy":
 		n.api(r.client, r.boss, http.MethodPut, "/api/policy/enable?id="+r.ruled.policy, nil)

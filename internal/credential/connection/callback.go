@@ -195,6 +195,10 @@ func (b *Broker) prepare(ctx context.Context, s storage.Server, a storage.Attemp
 		!sameClient(s, client) || where != (place{made.Origin, made.Resource, a.Issuer}) {
 		return exchange{}, fail(begin, errors.New("client or upstream is not the one that the attempt began with"))
 	}
+	if made.TokenEndpoint != "" && made.TokenEndpoint != client.Endpoints.TokenEndpoint {
+		// Otherwise an administrator could have the code of a login in progress sent elsewhere, and redeem it.
+		return exchange{}, fail(begin, errors.New("the token endpoint is not the one that the attempt began with"))
+	}
 	code, err := codeOf(query, a.Issuer, client)
 	if err != nil {
 		return exchange{}, err

@@ -194,6 +194,8 @@ type attempt struct {
 	Origin      string
 	Resource    string
 	Scope       string // the requested scopes, blank-separated
+	// TokenEndpoint is the endpoint that redeems the code. It is "" in an attempt that an older version stored.
+	TokenEndpoint string
 	// Answer holds the provider's answer, including the code, until the user has logged in. It is empty for other
 	// attempts.
 	Answer seal.Secret
@@ -234,7 +236,7 @@ func (b *Broker) connectOAuth(ctx context.Context, key storage.ConnectionKey, s 
 	}
 	plain, err := attempt{
 		Verifier: pkce.Verifier, RedirectURI: b.app.RedirectURI, ReturnURL: req.ReturnURL, ClientID: client.ClientID,
-		Origin: where.origin, Resource: where.resource, Scope: strings.Join(scopes, " "),
+		Origin: where.origin, Resource: where.resource, Scope: strings.Join(scopes, " "), TokenEndpoint: client.Endpoints.TokenEndpoint,
 	}.encode()
 	if err != nil {
 		return ConnectResult{}, fmt.Errorf("encoding attempt: %w", err)

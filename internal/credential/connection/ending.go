@@ -91,7 +91,7 @@ func (e *ending) addUnsaved(ended storage.Ended, now *end) error {
 		return err
 	}
 	of := tokensOf{ended.Former.ConnectionKey, late.server, late.client}
-	return e.add(now, of, late.client.Endpoints.RevocationEndpoint, auth, grant{Access: late.tokens.Access, Refresh: late.tokens.Refresh})
+	return e.add(now, of, late.client.Endpoints.RevocationEndpoint, auth, grant{Access: late.tokens.Access, Refresh: late.tokens.Refresh, Issued: late.issued})
 }
 
 // addStored adds the tokens that the connection holds.
@@ -144,11 +144,11 @@ func (e *ending) speaker(ended storage.Ended, then issued) (endpoint string, aut
 	unknown := errors.New("they were issued to a former client, of which nothing is known any more")
 	if ended.Client != nil && issuedTo(ended.Former, *ended.Client) {
 		endpoint = ended.Client.Endpoints.RevocationEndpoint
-		if then.mayGoTo(endpoint, ended.Server.Entry.OAuth.RevocationEndpoint) {
+		if then.mayGoTo(endpoint, &ended.Server.Entry) {
 			auth, err = e.b.auth(ended.Server, *ended.Client)
 			return endpoint, auth, err
 		}
-		unknown = errors.New("the revocation endpoint has changed since they were issued")
+		unknown = errEndpointMoved
 	}
 	if !then.known() {
 		return "", auth, unknown

@@ -1,6 +1,7 @@
 package connection
 
 import (
+	"errors"
 	"net/url"
 
 	"github.com/durward-gateway/durward/internal/credential/oauth"
@@ -41,14 +42,31 @@ func (i issued) known() bool {
 	return i.Kind != "" && (i.Kind != storage.ClientConfigured || i.Endpoint != "")
 }
 
-// mayGoTo reports whether the tokens may be sent to an endpoint of the provider. configured is the endpoint in the
-// directory entry; an endpoint that the entry leaves out comes from the metadata of the issuer that the connection is
-// bound to. An endpoint in the entry must be at an origin that the provider had when the user connected. Otherwise an
-// administrator who changes the entry alone would be sent the tokens of all users.
-func (i issued) mayGoTo(endpoint, configured string) bool {
-	if configured == "" || i.Origins == "" {
+// mayGoTo reports whether the tokens may be sent to an endpoint. Its origin must be one of those that the provider had
+// when the user connected, wherever the endpoint was learned: an administrator may set an endpoint, let the gateway learn
+// it, and remove it from the entry. Otherwise an administrator who changes endpoints alone would be sent the tokens of
+// all users. Entries that an operator keeps may change: an operator has the tokens anyway.
+func (i issued) mayGoTo(endpoint string, e *storage.DirectoryEntry) bool {
+	if endpoint == "" || i.Origins == "" || e.Source != storage.SourceCustom {
 		return true
 	}
 	u, err := url.Parse(endpoint)
 	return err == nil && place{origin: i.Origins}.holds(u)
 }
+
+// again returns the data for the same grant after a refresh through a client. The origins stay those of the connect:
+// otherwise a refresh would take over an endpoint that somebody has changed since.
+func (i issued) again(client storage.OAuthClient, auth oauth.ClientAuth, e *storage.DirectoryEntry) issued {
+	next := issuedBy(client, auth)
+	if i.Origins == "" {
+		return next
+	}
+	next.Origins = i.Origins
+	if !next.mayGoTo(next.Endpoint, e) {
+		next.Endpoint = i.Endpoint
+	}
+	return next
+}
+
+// errEndpointMoved says why tokens are not revoked.
+var errEndpointMoved = errors.New("the revocation endpoint has changed since they were issued")

@@ -41,17 +41,26 @@ func TestEndpointsMoved(t *testing.T) {
 	revocations := func(at string) func(e *storage.DirectoryEntry) {
 		return func(e *storage.DirectoryEntry) { e.OAuth.RevocationEndpoint = at + "/revoke" }
 	}
+	again := func(b *bundle) { // by other endpoints, each but the token endpoint
+		b.clock.advance(2 * time.Hour)
+		b.use(b.Broker)
+		deleteServer(b)
+	}
 	for name, c := range map[string]struct {
 		change    func(at string) func(e *storage.DirectoryEntry)
 		end       func(b *bundle)
 		discovers bool
+		cleared   bool  // the administrator takes the endpoint out of the entry again
 		lost      int64 // connections whose tokens stay good
 	}{
 		"refreshed":                        {change: tokens, end: refresh},
 		"refreshed, discovered before":     {change: tokens, end: refresh, discovers: true},
+		"refreshed, cleared":               {change: tokens, end: refresh, discovers: true, cleared: true},
 		"disconnected":                     {change: revocations, end: disconnect, lost: 1},
 		"disconnected, discovered before":  {change: revocations, end: disconnect, discovers: true, lost: 1},
 		"deleted with the server":          {change: revocations, end: deleteServer, lost: 1},
+		"deleted, cleared":                 {change: revocations, end: deleteServer, discovers: true, cleared: true, lost: 1},
+		"deleted after a refresh":          {change: revocations, end: again, lost: 1},
 		"deleted, only the tokens' moved":  {change: tokens, end: deleteServer},
 		"disconnected, the tokens' moved":  {change: tokens, end: disconnect},
 		"refreshed, both endpoints moved":  {change: both(tokens, revocations), end: refresh, lost: 1},
@@ -60,14 +69,14 @@ func TestEndpointsMoved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := setup(t)
 			b.configured(storage.EntryOptions{})
-			if c.discovers {
-				b.change(func(e *storage.DirectoryEntry) { e.OAuth.Issuer = b.provider.URL })
-			} else {
-				b.change(func(e *storage.DirectoryEntry) {
-					e.OAuth.AuthorizationEndpoint, e.OAuth.TokenEndpoint = b.provider.URL+"/authorize", b.provider.URL+"/token"
-					e.OAuth.RevocationEndpoint = b.provider.URL + "/revoke"
-				})
-			}
+			b.change(func(e *storage.DirectoryEntry) {
+				if e.OAuth.Issuer = b.provider.URL; !c.discovers {
+					e.OAuth = storage.OAuthEndpoints{
+						AuthorizationEndpoint: b.provider.URL + "/authorize", TokenEndpoint: b.provider.URL + "/token", RevocationEndpoint: b.provider.URL + "/revoke",
+					}
+				}
+			})
+			before := b.server.Entry.OAuth
 			b.connect()
 			other, asked := otherProvider(t)
 			b.change(c.change(other))
@@ -76,9 +85,11 @@ func TestEndpointsMoved(t *testing.T) {
 			if _, err := b.Connect(t.Context(), Who{OrganizationID: b.who.OrganizationID, UserID: b.user("mallory")}, b.server, ConnectRequest{}); err != nil {
 				t.Fatal(err)
 			}
-			at := b.client().Endpoints
-			if !strings.HasPrefix(at.TokenEndpoint+at.RevocationEndpoint, other) && !strings.Contains(at.RevocationEndpoint, other) {
+			if at := b.client().Endpoints; !strings.HasPrefix(at.TokenEndpoint, other) && !strings.HasPrefix(at.RevocationEndpoint, other) {
 				t.Fatalf("the gateway has not learned the endpoints: %+v", at)
+			}
+			if c.cleared {
+				b.change(func(e *storage.DirectoryEntry) { e.OAuth = before })
 			}
 			c.end(b)
 			b.settle(func() bool { return len(b.waiting()) == 0 })
@@ -99,28 +110,70 @@ func TestEndpointsMoved(t *testing.T) {
 	}
 }
 
-// TestEndpointsMoveWithMetadata checks that a provider may move its token endpoint: the connection is bound to the
-// issuer, and the issuer's metadata names the endpoint.
-func TestEndpointsMoveWithMetadata(t *testing.T) {
-	i := issued{Kind: storage.ClientRegistered, Origins: "https://id.example.test"}
-	for _, c := range []struct {
-		at, configured string
-		may            bool
-	}{
-		{"https://tokens.example.test/token", "", true},
-		{"https://tokens.example.test/token", "https://tokens.example.test/token", false},
-		{"https://id.example.test/v2/token", "https://id.example.test/v2/token", true},
-		{"https://id.example.test:443/token", "https://id.example.test:443/token", true},
-		{"https://id.example.test.evil.test/token", "https://id.example.test.evil.test/token", false},
-		{"http://id.example.test/token", "http://id.example.test/token", false},
-		{"://", "://", false},
+// TestTokenLastsWhenEndpointMoved checks that a good access token goes on when the token endpoint has moved. The
+// administrator may have made a mistake, and may mend it before the token runs out.
+func TestTokenLastsWhenEndpointMoved(t *testing.T) {
+	b := setup(t)
+	b.configured(storage.EntryOptions{})
+	b.change(func(e *storage.DirectoryEntry) { e.OAuth.Issuer = b.provider.URL })
+	b.connect()
+	other, _ := otherProvider(t)
+	b.change(func(e *storage.DirectoryEntry) { e.OAuth.TokenEndpoint = other + "/token" })
+	b.clock.advance(sightingLifetime)
+	if _, err := b.Connect(t.Context(), Who{OrganizationID: b.who.OrganizationID, UserID: b.user("mallory")}, b.server, ConnectRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	expires := b.connection().ExpiresAt
+	b.clock.advance(expires.Sub(b.clock.now()) - time.Second)
+	b.use(b.Broker)
+	if got := b.status(); got != storage.ConnectionConnected {
+		t.Errorf("the connection is %s", got)
+	}
+}
+
+// TestCodeInFlight changes the token endpoint while a user is at the provider. The code is not sent there.
+func TestCodeInFlight(t *testing.T) {
+	b := setup(t)
+	b.configured(storage.EntryOptions{})
+	b.change(func(e *storage.DirectoryEntry) { e.OAuth.Issuer = b.provider.URL })
+	r := b.begin()
+	other, asked := otherProvider(t)
+	b.change(func(e *storage.DirectoryEntry) { e.OAuth.TokenEndpoint = other + "/token" })
+	b.clock.advance(sightingLifetime)
+	if _, err := b.Connect(t.Context(), Who{OrganizationID: b.who.OrganizationID, UserID: b.user("mallory")}, b.server, ConnectRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := b.Callback(t.Context(), b.provider.approve(*r.AuthURL), ownBrowser)
+	if err != nil || got.OK || asked.Load() != 0 || !strings.Contains(got.Reason, "connect again") {
+		t.Errorf("%+v, %v; the other address was asked %d times", got, err, asked.Load())
+	}
+}
+
+// TestMayGoTo checks which endpoints tokens may be sent to.
+func TestMayGoTo(t *testing.T) {
+	i := issued{Kind: storage.ClientRegistered, Origins: "https://id.example.test https://revoke.example.test"}
+	custom := &storage.DirectoryEntry{Source: storage.SourceCustom}
+	for at, may := range map[string]bool{
+		"https://id.example.test/v2/token":        true,
+		"https://id.example.test:443/token":       true,
+		"https://revoke.example.test/revoke":      true,
+		"":                                        true, // nothing is sent
+		"https://tokens.example.test/token":       false,
+		"https://id.example.test.evil.test/token": false,
+		"https://id.example.test@evil.test/token": false,
+		"http://id.example.test/token":            false,
+		"://":                                     false,
 	} {
-		if got := i.mayGoTo(c.at, c.configured); got != c.may {
-			t.Errorf("%q, configured as %q: %v", c.at, c.configured, got)
+		if got := i.mayGoTo(at, custom); got != may {
+			t.Errorf("%q: %v", at, got)
 		}
 	}
-	if older := (issued{}); !older.mayGoTo("https://id.example.test/token", "https://id.example.test/token") {
+	const elsewhere = "https://tokens.example.test/token"
+	if older := (issued{}); !older.mayGoTo(elsewhere, custom) {
 		t.Error("a grant of an older version cannot be refreshed")
+	}
+	if !i.mayGoTo(elsewhere, &storage.DirectoryEntry{Source: storage.SourceCatalogue}) {
+		t.Error("an operator cannot follow a provider")
 	}
 }
 

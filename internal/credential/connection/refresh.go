@@ -209,7 +209,10 @@ func (r *refresher) edit(ctx context.Context, c *storage.Connection) error {
 			return &UnavailableError{RetryAfter: b.retries.failed(r.key, b.now()), Cause: errors.New("the server's OAuth client has changed")} // the present token still works
 		}
 		return r.fall(c, "the server's OAuth client has changed since you connected")
-	case !g.Issued.mayGoTo(r.client.Endpoints.TokenEndpoint, r.server.Entry.OAuth.TokenEndpoint):
+	case !g.Issued.mayGoTo(r.client.Endpoints.TokenEndpoint, &r.server.Entry):
+		if left := c.ExpiresAt.Sub(b.now()); left > 0 && !r.forced {
+			return &UnavailableError{RetryAfter: b.retries.failed(r.key, b.now()), Cause: errors.New("the server's token endpoint has changed")} // the present token still works
+		}
 		return r.fall(c, "the server's token endpoint has changed since you connected")
 	case g.Refresh.Empty() && r.forced:
 		return r.fall(c, "the server refuses the credential")
@@ -234,7 +237,7 @@ func (r *refresher) edit(ctx context.Context, c *storage.Connection) error {
 	r.got = &t
 	g.Access, g.Forced, g.Unusable = t.Access, r.forced, false
 	if r.asking != nil {
-		g.Issued = issuedBy(r.asking.client, r.asking.auth)
+		g.Issued = g.Issued.again(r.asking.client, r.asking.auth, &r.server.Entry)
 	}
 	if !t.Refresh.Empty() {
 		g.Refresh = t.Refresh
@@ -340,5 +343,5 @@ func (r *refresher) notStored(ctx context.Context, cause error) {
 	}
 	r.b.log.Error("refreshed tokens are not stored yet; a crash now loses the connection", "organization", r.key.OrganizationID,
 		"user", r.key.UserID, "server", r.server.Slug, "error", cause.Error())
-	r.b.unsaved.put(r.key, unsavedTokens{spent: g.Refresh, tokens: *r.got, grant: g.ID, server: r.server, client: r.client})
+	r.b.unsaved.put(r.key, unsavedTokens{spent: g.Refresh, tokens: *r.got, grant: g.ID, issued: r.grant.Issued, server: r.server, client: r.client})
 }

@@ -82,6 +82,7 @@ type unsavedTokens struct {
 	spent  seal.Secret // the refresh token that was redeemed for them
 	tokens oauth.Tokens
 	grant  string // the id of their grant
+	issued issued
 	// The provider's server and our client are kept here, because the connection may end before the tokens are stored.
 	server storage.Server
 	client storage.OAuthClient

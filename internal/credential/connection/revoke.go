@@ -105,6 +105,9 @@ func toldOf(of tokensOf, endpoint string, auth oauth.ClientAuth, g grant) (*seal
 	if endpoint == "" {
 		return nil, errors.New("their provider has no address to revoke them at: they stay good until they run out")
 	}
+	if !g.Issued.mayGoTo(endpoint, &of.server.Entry) {
+		return nil, errEndpointMoved
+	}
 	return &sealedRevocation{
 		Server: of.server.Slug, Endpoint: endpoint, ClientID: auth.ID, Secret: auth.Secret.Reveal(), Method: auth.Method,
 		TrustedCA: of.server.Entry.Options.TrustedCA, Access: g.Access.Reveal(), Refresh: g.Refresh.Reveal(),
@@ -342,7 +345,7 @@ func (b *Broker) revokeUnsaved(ctx context.Context, key storage.ConnectionKey) {
 		b.notRevoked(storage.Connection{ConnectionKey: key}, err)
 		return
 	}
-	b.revoke(ctx, tokensOf{key, late.server, late.client}, auth, grant{Access: late.tokens.Access, Refresh: late.tokens.Refresh})
+	b.revoke(ctx, tokensOf{key, late.server, late.client}, auth, grant{Access: late.tokens.Access, Refresh: late.tokens.Refresh, Issued: late.issued})
 }
 
 // dropUnsaved forgets unsaved tokens of a connection that another one has replaced. It revokes them if that cannot end

@@ -53,20 +53,21 @@ func decodeGrant(plain []byte) (grant, error) {
 
 // sealedAttempt holds an attempt in the form that is sealed into its row.
 type sealedAttempt struct {
-	Verifier    string `json:"verifier"`
-	RedirectURI string `json:"redirect_uri"`
-	ReturnURL   string `json:"return_url,omitempty"`
-	ClientID    string `json:"client_id"`
-	Origin      string `json:"origin"`
-	Resource    string `json:"resource"`
-	Scope       string `json:"scope,omitempty"`
-	Answer      string `json:"answer,omitempty"`
+	Verifier      string `json:"verifier"`
+	RedirectURI   string `json:"redirect_uri"`
+	ReturnURL     string `json:"return_url,omitempty"`
+	ClientID      string `json:"client_id"`
+	Origin        string `json:"origin"`
+	Resource      string `json:"resource"`
+	Scope         string `json:"scope,omitempty"`
+	Answer        string `json:"answer,omitempty"`
+	TokenEndpoint string `json:"token_endpoint,omitempty"`
 }
 
 func (a attempt) encode() ([]byte, error) {
 	return json.Marshal(sealedAttempt{
 		Verifier: a.Verifier.Reveal(), RedirectURI: a.RedirectURI, ReturnURL: a.ReturnURL, ClientID: a.ClientID, Origin: a.Origin,
-		Resource: a.Resource, Scope: a.Scope, Answer: a.Answer.Reveal(),
+		Resource: a.Resource, Scope: a.Scope, Answer: a.Answer.Reveal(), TokenEndpoint: a.TokenEndpoint,
 	})
 }
 
@@ -77,6 +78,6 @@ func decodeAttempt(plain []byte) (attempt, error) {
 	}
 	return attempt{
 		Verifier: seal.NewSecret(s.Verifier), RedirectURI: s.RedirectURI, ReturnURL: s.ReturnURL, ClientID: s.ClientID, Origin: s.Origin,
-		Resource: s.Resource, Scope: s.Scope, Answer: seal.NewSecret(s.Answer),
+		Resource: s.Resource, Scope: s.Scope, Answer: seal.NewSecret(s.Answer), TokenEndpoint: s.TokenEndpoint,
 	}, nil
 }

@@ -59,7 +59,7 @@ func TestIssuedTo(t *testing.T) {
 // TestProviderWithoutOrigin checks that tokens go to no configured endpoint if the provider's own is no URL.
 func TestProviderWithoutOrigin(t *testing.T) {
 	i := issuedBy(storage.OAuthClient{Endpoints: storage.OAuthEndpoints{TokenEndpoint: "nowhere"}}, oauth.ClientAuth{})
-	if i.mayGoTo("https://id.example.test/token", "https://id.example.test/token") {
+	if i.mayGoTo("https://id.example.test/token", &storage.DirectoryEntry{Source: storage.SourceCustom}) {
 		t.Error("tokens may go anywhere")
 	}
 }
