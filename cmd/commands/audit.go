@@ -22,6 +22,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/durward-gateway/durward/internal/audit"
+	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
@@ -187,7 +188,7 @@ func (o *auditOptions) keys(ctx context.Context, store storage.DataKeys) (public
 	if err != nil {
 		return nil, nil, err
 	}
-	return ring.Signer(app.AuditPurpose).Public(), ring.Tagger(app.AuditRecordPurpose), nil
+	return ring.Signer(record.SigningPurpose).Public(), ring.Tagger(record.MACPurpose), nil
 }
 
 // keyring opens the keyring with the master keys.

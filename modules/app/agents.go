@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/identity/token"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
@@ -106,7 +107,7 @@ func (c *Core) standing(ctx context.Context, v *verified) (*lastStanding, error)
 		v.standing.Store(s)
 	}
 	if s.refuses(v) {
-		return nil, &bearerError{&token.Error{Kind: token.ErrInvalid, Reason: "the user's tokens were revoked"}, &v.caller}
+		return nil, &record.BearerError{Err: &token.Error{Kind: token.ErrInvalid, Reason: "the user's tokens were revoked"}, Bearer: v.caller.Bearer()}
 	}
 	return s, nil
 }

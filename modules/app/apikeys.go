@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/identity/apikey"
 	"github.com/durward-gateway/durward/internal/identity/bruteforce"
@@ -161,7 +162,7 @@ func (c *Core) keyState(ctx context.Context, home *keyHome) (*knownKey, error) {
 		return nil, err
 	}
 	if err := known.good(time.Now()); err != nil {
-		return nil, &bearerError{err, &known.caller}
+		return nil, &record.BearerError{Err: err, Bearer: known.caller.Bearer()}
 	}
 	return known, nil
 }

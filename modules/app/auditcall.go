@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/audit"
+	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -47,7 +48,7 @@ func (c *Call) AuditIntent(ctx context.Context) error {
 	if a == nil {
 		return nil
 	}
-	t, err := a.open() //nolint:contextcheck // what is opened outlives the request
+	t, err := a.Open() //nolint:contextcheck // what is opened outlives the request
 	c.audit.trail = t
 	c.audit.started = time.Now()
 	c.audit.intents = c.audit.intent[:0]
@@ -58,7 +59,7 @@ func (c *Call) AuditIntent(ctx context.Context) error {
 			c.audit.intents = append(c.audit.intents, e.ID)
 		}
 	}
-	if err == nil || !a.required(c.traffic()) {
+	if err == nil || !a.Required(c.traffic()) {
 		return nil
 	}
 	c.audit.outcome = "unavailable"
@@ -83,7 +84,7 @@ func (c *Call) FinishAudit(ctx context.Context) {
 		return
 	}
 	if len(c.audit.intents) == 0 {
-		if t, err := c.Core.Audit.open(); err == nil { //nolint:contextcheck // what is opened outlives the request
+		if t, err := c.Core.Audit.Open(); err == nil { //nolint:contextcheck // what is opened outlives the request
 			c.recordRefusal(ctx, t)
 		}
 		return // an error was told when it was opened
@@ -172,15 +173,15 @@ func (c *Call) auditEntry(ctx context.Context, i int, e *storage.AuditEntry) {
 		}
 	}
 	if c.Caller.Key != nil {
-		add(e, "api_key_id", c.Caller.Key.ID)
+		record.Add(e, "api_key_id", c.Caller.Key.ID)
 	}
-	clipNames(e)
+	record.ClipNames(e)
 	room := &c.audit.room
 	if i > 0 {
 		room = new(audit.Room)
 	}
 	audit.Name(e, arguments, room)
-	c.Core.Audit.addArguments(e, arguments)
+	c.Core.Audit.AddArguments(e, arguments)
 }
 
 // asked returns the method, name and arguments of a request on /mcp.
@@ -205,7 +206,7 @@ const maxKeptRoles = 4 << 10
 // addRoles notes the roles and groups that the policies saw, so that another policy can be tried on the call later.
 func (c *Call) addRoles(e *storage.AuditEntry) {
 	if c.key != nil && (c.key.unknown.Roles || c.key.unknown.Groups) {
-		add(e, "roles_unknown", true)
+		record.Add(e, "roles_unknown", true)
 		return
 	}
 	var size int
@@ -215,7 +216,7 @@ func (c *Call) addRoles(e *storage.AuditEntry) {
 		size = sizeOf(c.Caller.Roles, c.Caller.Groups)
 	}
 	if size > maxKeptRoles {
-		add(e, "roles_bytes", size)
+		record.Add(e, "roles_bytes", size)
 		return
 	}
 	e.Roles, e.Groups = known(c.Caller.Roles), known(c.Caller.Groups)
@@ -237,14 +238,4 @@ func known(names []string) []string {
 		return []string{}
 	}
 	return names
-}
-
-func (a *Audit) addArguments(e *storage.AuditEntry, arguments []byte) {
-	if len(arguments) == 0 || !a.rules.Arguments {
-		return
-	}
-	var left bool
-	if e.Arguments, left = a.redact.arguments(arguments); left {
-		add(e, "arguments_bytes", len(arguments))
-	}
 }

@@ -1,48 +1,29 @@
 package app
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/durward-gateway/durward/internal/audit"
+	"github.com/durward-gateway/durward/internal/audit/record"
+	"github.com/durward-gateway/durward/internal/audit/record/recordtest"
 	"github.com/durward-gateway/durward/internal/policy/engine"
 	"github.com/durward-gateway/durward/storage"
 )
 
-type noStore struct{ storage.Audits }
-
-func (noStore) AuditChains(context.Context, string) ([]storage.AuditChain, error) { return nil, nil }
-
-func (noStore) AddAuditChunks(context.Context, []storage.AuditChunk) error { return nil }
-
-func (noStore) AddAuditCheckpoint(context.Context, storage.AuditCheckpoint) error { return nil }
-
-type noSigner struct{}
-
-func (noSigner) Sign([]byte) []byte { return make([]byte, 64) }
-
-func (noSigner) Verify(_, _ []byte) bool { return true }
-
-func (noSigner) AppendMAC(to, _ []byte) []byte {
-	return append(to, make([]byte, len(storage.AuditMAC{}))...)
-}
-
-func (noSigner) CheckMAC(_, _ []byte) bool { return true }
-
 // BenchmarkAuditCall measures the cost of the audit log for a call to a server that a policy allows: its intent, its
 // outcome, and bringing them to a store, without the store.
 func BenchmarkAuditCall(b *testing.B) {
-	opened, err := audit.NewTrail(audit.Options{Dir: b.TempDir(), Signer: noSigner{}, MACs: noSigner{}}, noStore{})
+	opened, err := audit.NewTrail(audit.Options{Dir: b.TempDir(), Signer: recordtest.Keys{}, MACs: recordtest.Keys{}}, recordtest.Audits{})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer func() { _ = opened.Close() }()
-	log := &Audit{trail: new(trail), rules: (&AuditRules{}).withDefaults()}
-	log.trail.opened.Store(opened)
+	log := record.New(record.Settings{}, record.Place{Now: time.Now}, record.OpenTrail(opened))
 	core := &Core{Audit: log, Sizes: Sizes{MCP: 1 << 20}}
 	bearer := &verified{caller: Caller{
 		OrganizationID: "018f3c2e-0000-7000-8000-00000000000a", UserID: "018f3c2e-0000-7000-8000-0000000000a1", Subject: "alice",

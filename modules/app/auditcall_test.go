@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/audit"
+	"github.com/durward-gateway/durward/internal/audit/record"
+	"github.com/durward-gateway/durward/internal/audit/record/recordtest"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -41,13 +43,12 @@ func (*keptRecords) Close() error { return nil }
 // began, how long it took and what the upstream said. One that was refused says no more than that.
 func TestAuditBestEffort(t *testing.T) {
 	kept := new(keptRecords)
-	opened, err := audit.NewTrail(audit.Options{Dir: t.TempDir(), Signer: noSigner{}, MACs: noSigner{}}, noStore{})
+	opened, err := audit.NewTrail(audit.Options{Dir: t.TempDir(), Signer: recordtest.Keys{}, MACs: recordtest.Keys{}}, recordtest.Audits{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	opened.SetSinks([]audit.Sink{kept})
-	log := &Audit{trail: new(trail)}
-	log.trail.opened.Store(opened)
+	log := record.New(record.Settings{}, record.Place{Now: time.Now}, record.OpenTrail(opened))
 	core := &Core{Audit: log, Sizes: Sizes{MCP: 1 << 20}}
 	began := time.Now().Add(-time.Minute)
 	for _, refused := range []error{nil, audit.ErrUnavailable} {

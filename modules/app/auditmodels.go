@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/audit"
+	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/internal/llm/wire"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -60,12 +61,12 @@ func (c *Call) modelEntry(at time.Time, alias string) storage.AuditEntry {
 		e.AgentID = c.Agent.ID
 	}
 	if c.Caller.Key != nil {
-		add(&e, "api_key_id", c.Caller.Key.ID)
+		record.Add(&e, "api_key_id", c.Caller.Key.ID)
 	}
 	if c.modelRequest.counts {
-		add(&e, "purpose", "count_tokens")
+		record.Add(&e, "purpose", "count_tokens")
 	}
-	clipNames(&e)
+	record.ClipNames(&e)
 	return e
 }
 
@@ -74,7 +75,7 @@ func (c *Call) AuditModelRefused(_ context.Context, alias, outcome string) {
 	if c.Core.Audit == nil {
 		return
 	}
-	t, err := c.Core.Audit.open() //nolint:contextcheck // what is opened outlives the request
+	t, err := c.Core.Audit.Open() //nolint:contextcheck // what is opened outlives the request
 	if err != nil {
 		return // told when it was opened
 	}
@@ -95,16 +96,16 @@ func (c *Call) AuditModelIntent(_ context.Context, account *ModelAccount, alias,
 		return nil
 	}
 	e := c.modelEntry(c.modelIntent.started.UTC(), c.Log.Model)
-	for name, value := range map[string]string{"model_alias": alias, "provider_id": account.ID, "provider": clip(account.Name, maxKeptMethod), "model": clip(model, maxKeptMethod)} {
-		add(&e, name, value)
+	for name, value := range map[string]string{"model_alias": alias, "provider_id": account.ID, "provider": record.Clip(account.Name, record.MaxMethod), "model": record.Clip(model, record.MaxMethod)} {
+		record.Add(&e, name, value)
 	}
-	t, err := a.open() //nolint:contextcheck // what is opened outlives the request
+	t, err := a.Open() //nolint:contextcheck // what is opened outlives the request
 	if err == nil {
 		err = t.Append(c.Caller.OrganizationID, &e)
 	}
 	switch {
 	case err == nil:
-	case a.required(AuditLLM):
+	case a.Required(AuditLLM):
 		return fmt.Errorf("recording a call to a model: %w", errors.Join(storage.ErrUnavailable, err))
 	case t == nil:
 		return nil // told when it was opened
@@ -123,7 +124,7 @@ func (c *Call) AuditModelOutcome(outcome string, status int, used wire.Usage) {
 	if intent.id == "" {
 		return
 	}
-	t := c.Core.Audit.trail.opened.Load()
+	t := c.Core.Audit.Opened()
 	if t == nil {
 		return // not reached: the intent has opened it
 	}

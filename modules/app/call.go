@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/storage"
@@ -37,6 +38,15 @@ type Caller struct {
 	// user's newest token, and the agent that they were made for. No key has the rights of an administrator. Other
 	// requests share it.
 	Key *APIKey
+}
+
+// Bearer returns the caller's name in records of refusals.
+func (c *Caller) Bearer() record.Bearer {
+	b := record.Bearer{OrganizationID: c.OrganizationID, UserID: c.UserID, Client: c.Agent}
+	if c.Key != nil {
+		b.KeyID = c.Key.ID
+	}
+	return b
 }
 
 // Call is one request on its way through the pipeline. durward_auth makes it; each step adds the facts that it

@@ -12,6 +12,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/identity/apikey"
 	"github.com/durward-gateway/durward/internal/identity/websession"
@@ -57,7 +58,7 @@ type Core struct {
 	// Limits counts the rate limits.
 	Limits *Limits
 	// Audit is the audit log.
-	Audit *Audit
+	Audit *record.Recorder
 	// Usage keeps the books of used models, and the budgets.
 	Usage *Usage
 
@@ -237,8 +238,8 @@ func (a *App) bind(core *Core) (err error) {
 	if err := connection.CheckReturnURLs(a.returnURLs(core.PublicURL)); err != nil {
 		return err
 	}
-	core.Audit = a.newAudit()
-	core.Store = &auditedStore{Store: a.resources.store, audit: core.Audit}
+	core.Audit = a.newRecorder()
+	core.Store = record.NewStore(a.resources.store, core.Audit)
 	if core.identities, core.issuers, err = a.bindIdentities(core); err != nil {
 		return err
 	}
@@ -262,7 +263,7 @@ func (a *App) furnish(ctx context.Context, core *Core) (err error) {
 		return err
 	}
 	core.digester = apikey.NewDigester(core.Keyring)
-	core.Audit.signer, core.Audit.macs = core.Keyring.Signer(AuditPurpose), core.Keyring.Tagger(AuditRecordPurpose)
+	core.Audit.SetKeys(core.Keyring.Signer(record.SigningPurpose), core.Keyring.Tagger(record.MACPurpose))
 	core.Browsers = websession.NewSealer(core.Keyring, core.PublicURL, func() time.Time { return core.Shared(time.Now()) })
 	core.bindApprovals(a.ApprovalClients)
 	core.Sessions = session.New(core.Keyring.Sealer("mcp session"), time.Now)

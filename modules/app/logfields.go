@@ -6,6 +6,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/audit/record"
 )
 
 // Annotate shows the call to the access log and to placeholders: {durward.org}, {durward.user}, {durward.agent},
@@ -31,7 +33,7 @@ func (c *Call) placeholder(key string) (any, bool) {
 	case "durward.server":
 		return c.serverSlug(), true
 	case "durward.method":
-		return clip(c.Log.Method, maxKeptMethod), true
+		return record.Clip(c.Log.Method, record.MaxMethod), true
 	case "durward.model":
 		return c.Log.Model, true
 	case "durward.routed_model":
@@ -39,7 +41,7 @@ func (c *Call) placeholder(key string) (any, bool) {
 	case "durward.route_reason":
 		return c.Log.RouteReason, true
 	case "durward.tool":
-		return clip(c.Log.Tool, MaxKeptName), true
+		return record.Clip(c.Log.Tool, record.MaxName), true
 	}
 	return nil, false
 }
@@ -56,7 +58,7 @@ func (c *Call) WriteLogFields(r *http.Request) {
 	}
 	for _, field := range []struct{ name, value string }{
 		{"org", c.Caller.OrganizationID}, {"user", c.Caller.UserID}, {"agent", c.Caller.Agent}, {"api_key", c.keyID()}, {"server", c.serverSlug()},
-		{"method", clip(c.Log.Method, maxKeptMethod)}, {"tool", clip(c.Log.Tool, MaxKeptName)}, {"model", c.Log.Model},
+		{"method", record.Clip(c.Log.Method, record.MaxMethod)}, {"tool", record.Clip(c.Log.Tool, record.MaxName)}, {"model", c.Log.Model},
 		{"routed_model", c.Log.RoutedModel}, {"route_reason", c.Log.RouteReason}, {"session", c.Log.Session},
 	} {
 		if field.value != "" {

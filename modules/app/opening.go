@@ -237,7 +237,7 @@ func (a *App) startServing(ctx context.Context, core *Core) error {
 			return awaited(err)
 		}
 	}
-	if err := core.Audit.start(a.logger); err != nil { //nolint:contextcheck // what is opened outlives the configuration
+	if err := core.Audit.Start(a.auditSinks()); err != nil { //nolint:contextcheck // what is opened outlives the configuration
 		return err
 	}
 	core.Usage.listen(core.resources)

@@ -11,6 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/llm/route"
@@ -86,7 +87,7 @@ type resources struct {
 	// noStreamOptions holds the models that do not know stream_options.
 	noStreamOptions *route.Refusals
 	// trail is the audit log.
-	trail trail
+	trail *record.Trail
 	// usage holds the usage of models, and the remains of budgets.
 	usage usageBook
 	// tests counts the tests of servers.
@@ -121,7 +122,8 @@ func openResources(opener StoreOpener) (*resources, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening store: %w", err)
 	}
-	r := &resources{store: store, epochs: new(cache.Epochs), tests: window.New(time.Now), tasks: &taskbook.Owners{Store: store, Now: time.Now}}
+	r := &resources{store: store, epochs: new(cache.Epochs), tests: window.New(time.Now), tasks: &taskbook.Owners{Store: store, Now: time.Now},
+		trail: record.NewTrail(auditCounters.watch, auditCounters.forget)}
 	r.remote, _ = store.(storage.RemoteStore)
 	r.turns.turn = make(chan struct{}, 1)
 	r.clock.now, r.clock.logger = time.Now, func() *zap.Logger { return caddy.Log().Named("durward") }
@@ -156,7 +158,7 @@ func openResources(opener StoreOpener) (*resources, error) {
 		unsubscribeJudge()
 		unsubscribe()
 		r.closeCaches()
-		_ = r.trail.close() // records that are not shipped stay in the journal
+		_ = r.trail.Close() // records that are not shipped stay in the journal
 		_ = store.Close()
 	}
 	return r, nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/internal/llm/metering"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -19,7 +20,7 @@ import (
 type Usage struct {
 	meter  *metering.Meter
 	prices *metering.Prices
-	audit  *Audit
+	audit  *record.Recorder
 	log    *slog.Logger
 }
 
@@ -136,11 +137,11 @@ func (u *Usage) alert(a metering.Alert) {
 		return
 	}
 	detail := map[string]any{
-		"budget_id": a.Budget.ID, "name": short(a.Budget.Name), "period": string(a.Budget.Period), "period_start": a.Start.Format(time.RFC3339),
+		"budget_id": a.Budget.ID, "name": record.Short(a.Budget.Name), "period": string(a.Budget.Period), "period_start": a.Start.Format(time.RFC3339),
 		"alert_percent": a.Budget.AlertPercent, "amount_billionths": a.Budget.Amount, "spent_billionths": a.Spent,
 	}
 	if a.Subject != "" {
-		detail["subject"] = short(a.Subject)
+		detail["subject"] = record.Short(a.Subject)
 	}
 	if err := u.audit.Event(context.Background(), a.Organization, storage.AuditEntry{Event: "budget.alert", Outcome: "ok", Detail: detail}); err != nil {
 		u.log.Error("recording an alert of a budget", "error", err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/api/slug"
 	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/internal/identity/caller"
 	"github.com/durward-gateway/durward/internal/identity/token"
 	"github.com/durward-gateway/durward/modules/app"
@@ -64,7 +65,7 @@ func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request, call *app
 		if errors.Is(err, caller.ErrOtherOrganization) {
 			reason, message = "names another organization than the configured one", textOtherOrganization
 		}
-		call.Core.Audit.RefusedBearer(new(app.Caller), reason, r.URL.Path)
+		call.Core.Audit.RefusedBearer(record.Bearer{}, reason, r.URL.Path)
 		if !presented.key {
 			call.Core.RememberRefused(r.Context(), presented.raw, r.RemoteAddr, r.URL.Path, http.StatusForbidden, err)
 		}
@@ -85,7 +86,7 @@ func (h *Handler) enter(w http.ResponseWriter, r *http.Request, call *app.Call, 
 		return false
 	}
 	h.count(call, "forbidden")
-	call.Core.Audit.RefusedBearer(call.Caller, "the scopes of the API key do not cover this address", r.URL.Path)
+	call.Core.Audit.RefusedBearer(call.Caller.Bearer(), "the scopes of the API key do not cover this address", r.URL.Path)
 	h.refuse(w, r, app.Forbidden, "The scopes of this API key do not cover this address")
 	return true
 }

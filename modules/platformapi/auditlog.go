@@ -9,7 +9,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/audit"
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -18,7 +18,7 @@ const (
 	// auditDays is the number of days for which the audit log is read when a request names no time.
 	auditDays = 7
 	// maxAuditText is the limit for the text of a filter, in characters: the length that records keep of a name.
-	maxAuditText = app.MaxKeptName
+	maxAuditText = record.MaxName
 )
 
 // These are the words that records contain. A filter for any other word would find nothing, and look as though nothing

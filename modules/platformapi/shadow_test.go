@@ -15,7 +15,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-func record(t *testing.T, e storage.AuditEntry) *storage.AuditRecord {
+func auditRecord(t *testing.T, e storage.AuditEntry) *storage.AuditRecord {
 	t.Helper()
 	text, err := json.Marshal(e)
 	if err != nil {
@@ -34,7 +34,7 @@ func TestDifferences(t *testing.T) {
 			Tool: "t", Decision: "allow", Rule: "r", PolicyID: "active", Shadow: []storage.AuditShadow{{PolicyID: "draft", Revision: 2, Decision: "deny"}},
 		}
 		change(&e)
-		if err := d.add(record(t, e)); err != nil {
+		if err := d.add(auditRecord(t, e)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -88,7 +88,7 @@ func (v *visit) loginCallback() {
 		v.refuseLogin(err, attempt)
 		return
 	}
-	if err := v.core.Audit.LoggedIn(who, provider.Client); err != nil {
+	if err := v.core.Audit.LoggedIn(who.Bearer(), provider.Client); err != nil {
 		v.core.LogFailure(v.logger, "recording a login", err)
 		v.unavailable()
 		return

@@ -1,4 +1,4 @@
-package app
+package record
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/durward-gateway/durward/internal/audit"
+	"github.com/durward-gateway/durward/internal/audit/record/recordtest"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -62,15 +63,13 @@ func (s *connections) RevokeUser(ctx context.Context, _, _ string, _ time.Time) 
 // TestCredentialsAreRecorded checks that credentials are recorded with the server's name, the request's trace, the
 // result and the reason.
 func TestCredentialsAreRecorded(t *testing.T) {
-	opened, err := audit.NewTrail(audit.Options{Dir: t.TempDir(), Signer: noSigner{}, MACs: noSigner{}}, noStore{})
+	opened, err := audit.NewTrail(audit.Options{Dir: t.TempDir(), Signer: recordtest.Keys{}, MACs: recordtest.Keys{}}, recordtest.Audits{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = opened.Close() }()
-	log := &Audit{trail: new(trail)}
-	log.trail.opened.Store(opened)
 	inner := new(connections)
-	store := &auditedStore{Store: inner, audit: log}
+	store := NewStore(inner, New(Settings{}, Place{Now: time.Now}, OpenTrail(opened)))
 	key := storage.ConnectionKey{OrganizationID: "o", UserID: "u", ServerID: "s"}
 	asked := &storage.Audited{OrganizationID: "o", Entries: []storage.AuditEntry{{UserID: "u", TraceID: "trace", Session: "tag", Kind: storage.AuditCredential, Event: "server.connect"}}}
 	ctx := storage.WithAudit(t.Context(), asked)

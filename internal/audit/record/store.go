@@ -1,4 +1,4 @@
-package app
+package record
 
 import (
 	"cmp"
@@ -8,38 +8,34 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// auditedStore records the writes that must never happen unrecorded: held calls, credentials, revoked users. It records
+// Store is a store that records the writes that must never happen unrecorded: held calls, credentials, revoked users. It records
 // them in the transaction of the write, whoever asks for it. The API records its other changes itself, because it knows
 // more about them.
-type auditedStore struct {
+type Store struct {
 	storage.Store
-	audit *Audit
+	recorder *Recorder
 }
 
+// NewStore returns a store that writes to inner and records with recorder.
+func NewStore(inner storage.Store, recorder *Recorder) *Store { return &Store{inner, recorder} }
+
 // record returns a context whose next write records the entry. The actor is taken from the request, when there is one.
-func (s *auditedStore) record(ctx context.Context, organization string, e storage.AuditEntry) (context.Context, *storage.AuditEntry, error) {
+func (s *Store) record(ctx context.Context, organization string, e storage.AuditEntry) (context.Context, *storage.AuditEntry, error) {
 	if outer := storage.AuditOf(ctx); outer != nil && outer.OrganizationID == organization && len(outer.Entries) > 0 {
 		by := &outer.Entries[0]
 		if e.UserID == "" {
 			e.UserID = by.UserID
 		} else if by.UserID != e.UserID {
-			add(&e, "by", by.UserID)
+			Add(&e, "by", by.UserID)
 		}
 		e.AgentID, e.Client, e.Session, e.TraceID = by.AgentID, by.Client, by.Session, by.TraceID
 	}
 	e.Outcome = cmp.Or(e.Outcome, "ok")
-	return s.audit.With(ctx, organization, e)
-}
-
-func add(e *storage.AuditEntry, name string, value any) {
-	if e.Detail == nil {
-		e.Detail = make(map[string]any)
-	}
-	e.Detail[name] = value
+	return s.recorder.With(ctx, organization, e)
 }
 
 // CreateApproval implements storage.Approvals.
-func (s *auditedStore) CreateApproval(ctx context.Context, a storage.Approval, limits storage.AskLimits) (storage.Approval, error) {
+func (s *Store) CreateApproval(ctx context.Context, a storage.Approval, limits storage.AskLimits) (storage.Approval, error) {
 	ctx, _, err := s.record(ctx, a.OrganizationID, storage.AuditEntry{
 		Kind: storage.AuditApproval, Event: "approval.requested", UserID: a.UserID, AgentID: a.AgentID, Client: a.Client, ServerID: a.ServerID,
 		Tool: a.Tool, ApprovalID: a.ID, PolicyID: a.PolicyID, PolicyRevision: a.PolicyRevision, Rule: a.Rule, ArgumentsDigest: a.ArgumentsDigest,
@@ -51,7 +47,7 @@ func (s *auditedStore) CreateApproval(ctx context.Context, a storage.Approval, l
 }
 
 // DecideApproval implements storage.Approvals.
-func (s *auditedStore) DecideApproval(ctx context.Context, organization, id string, d storage.ApprovalDecision) (storage.Approval, error) {
+func (s *Store) DecideApproval(ctx context.Context, organization, id string, d storage.ApprovalDecision) (storage.Approval, error) {
 	event := "approval.denied"
 	if d.Approve {
 		event = "approval.approved"
@@ -61,12 +57,12 @@ func (s *auditedStore) DecideApproval(ctx context.Context, organization, id stri
 		return storage.Approval{}, err
 	}
 	e.Client = d.Client
-	add(e, "channel", string(d.Via))
+	Add(e, "channel", string(d.Via))
 	return s.Store.DecideApproval(ctx, organization, id, d)
 }
 
 // TakeApproval implements storage.Approvals.
-func (s *auditedStore) TakeApproval(ctx context.Context, organization, userID, id string, binding []byte, now time.Time) (storage.Approval, error) {
+func (s *Store) TakeApproval(ctx context.Context, organization, userID, id string, binding []byte, now time.Time) (storage.Approval, error) {
 	ctx, _, err := s.record(ctx, organization, storage.AuditEntry{Kind: storage.AuditApproval, Event: "approval.used", UserID: userID, ApprovalID: id})
 	if err != nil {
 		return storage.Approval{}, err
@@ -75,14 +71,14 @@ func (s *auditedStore) TakeApproval(ctx context.Context, organization, userID, i
 }
 
 // credential returns the entry of an event of a user's credential.
-func (s *auditedStore) credential(ctx context.Context, event string, key storage.ConnectionKey) storage.AuditEntry {
+func (s *Store) credential(ctx context.Context, event string, key storage.ConnectionKey) storage.AuditEntry {
 	return storage.AuditEntry{
 		Kind: storage.AuditCredential, Event: event, UserID: key.UserID, ServerID: key.ServerID, Server: s.slug(ctx, key.OrganizationID, key.ServerID),
 	}
 }
 
 // slug returns the name of a server in addresses; "" when it cannot be looked up.
-func (s *auditedStore) slug(ctx context.Context, organization, id string) string {
+func (s *Store) slug(ctx context.Context, organization, id string) string {
 	server, err := s.Store.Server(ctx, organization, id)
 	if err != nil {
 		return ""
@@ -93,7 +89,7 @@ func (s *auditedStore) slug(ctx context.Context, organization, id string) string
 // ended notes the result of a connection.
 func ended(e *storage.AuditEntry, event string, c *storage.Connection) {
 	if e.Event = event; c.Reason != "" {
-		add(e, "reason", c.Reason)
+		Add(e, "reason", c.Reason)
 	}
 	if e.Outcome = "ok"; c.Status != storage.ConnectionConnected {
 		e.Outcome = "error"
@@ -101,7 +97,7 @@ func ended(e *storage.AuditEntry, event string, c *storage.Connection) {
 }
 
 // CreateConnection implements storage.Connections.
-func (s *auditedStore) CreateConnection(ctx context.Context, c storage.Connection) error {
+func (s *Store) CreateConnection(ctx context.Context, c storage.Connection) error {
 	ctx, e, err := s.record(ctx, c.OrganizationID, s.credential(ctx, "", c.ConnectionKey))
 	if err != nil {
 		return err
@@ -111,7 +107,7 @@ func (s *auditedStore) CreateConnection(ctx context.Context, c storage.Connectio
 }
 
 // PutConnection implements storage.Connections.
-func (s *auditedStore) PutConnection(ctx context.Context, c storage.Connection) (storage.Connection, error) {
+func (s *Store) PutConnection(ctx context.Context, c storage.Connection) (storage.Connection, error) {
 	ctx, e, err := s.record(ctx, c.OrganizationID, s.credential(ctx, "", c.ConnectionKey))
 	if err != nil {
 		return storage.Connection{}, err
@@ -121,7 +117,7 @@ func (s *auditedStore) PutConnection(ctx context.Context, c storage.Connection) 
 }
 
 // UpdateConnection implements storage.Connections.
-func (s *auditedStore) UpdateConnection(ctx context.Context, key storage.ConnectionKey, edit func(context.Context, *storage.Connection) error) (storage.Connection, error) {
+func (s *Store) UpdateConnection(ctx context.Context, key storage.ConnectionKey, edit func(context.Context, *storage.Connection) error) (storage.Connection, error) {
 	ctx, e, err := s.record(ctx, key.OrganizationID, s.credential(ctx, "credential.refreshed", key))
 	if err != nil {
 		return storage.Connection{}, err
@@ -151,7 +147,7 @@ func connectionEvent(before, after *storage.Connection) string {
 }
 
 // DeleteConnection implements storage.Connections.
-func (s *auditedStore) DeleteConnection(ctx context.Context, key storage.ConnectionKey) (storage.Connection, error) {
+func (s *Store) DeleteConnection(ctx context.Context, key storage.ConnectionKey) (storage.Connection, error) {
 	ctx, _, err := s.record(ctx, key.OrganizationID, s.credential(ctx, "credential.deleted", key))
 	if err != nil {
 		return storage.Connection{}, err
@@ -160,7 +156,7 @@ func (s *auditedStore) DeleteConnection(ctx context.Context, key storage.Connect
 }
 
 // CreateAttempt implements storage.Connections.
-func (s *auditedStore) CreateAttempt(ctx context.Context, a storage.Attempt) error {
+func (s *Store) CreateAttempt(ctx context.Context, a storage.Attempt) error {
 	if e := requested(ctx); e != nil { // an address may name the server by its slug
 		e.ServerID, e.Server = a.ServerID, s.slug(ctx, a.OrganizationID, a.ServerID)
 	}
@@ -168,7 +164,7 @@ func (s *auditedStore) CreateAttempt(ctx context.Context, a storage.Attempt) err
 }
 
 // RevokeUser implements storage.Identities.
-func (s *auditedStore) RevokeUser(ctx context.Context, organization, id string, at time.Time) (storage.User, error) {
+func (s *Store) RevokeUser(ctx context.Context, organization, id string, at time.Time) (storage.User, error) {
 	outer := storage.AuditOf(ctx)
 	ctx, _, err := s.record(ctx, organization, storage.AuditEntry{Kind: storage.AuditLogin, Event: "user.revoked", UserID: id})
 	if err != nil {
@@ -184,25 +180,25 @@ func (s *auditedStore) RevokeUser(ctx context.Context, organization, id string, 
 // made notes the id of a new object in the record of the request that asks for it.
 func made(ctx context.Context, id, name string) {
 	if e := requested(ctx); e != nil {
-		add(e, "id", id)
-		add(e, "name", name)
+		Add(e, "id", id)
+		Add(e, "name", name)
 	}
 }
 
 // CreateServer implements storage.Servers.
-func (s *auditedStore) CreateServer(ctx context.Context, server storage.Server) error {
+func (s *Store) CreateServer(ctx context.Context, server storage.Server) error {
 	made(ctx, server.ID, server.Name)
 	return s.Store.CreateServer(ctx, server)
 }
 
 // CreateDirectoryEntry implements storage.Directory.
-func (s *auditedStore) CreateDirectoryEntry(ctx context.Context, e storage.DirectoryEntry) error {
+func (s *Store) CreateDirectoryEntry(ctx context.Context, e storage.DirectoryEntry) error {
 	made(ctx, e.ID, e.Name)
 	return s.Store.CreateDirectoryEntry(ctx, e)
 }
 
 // CreateAgent implements storage.Agents.
-func (s *auditedStore) CreateAgent(ctx context.Context, a storage.Agent) error {
+func (s *Store) CreateAgent(ctx context.Context, a storage.Agent) error {
 	made(ctx, a.ID, a.Application.Name)
 	return s.Store.CreateAgent(ctx, a)
 }

@@ -1,4 +1,4 @@
-package app
+package record
 
 import (
 	"context"
@@ -39,7 +39,7 @@ func (s policies) UpdatePolicies(_ context.Context, _ string, ids []string, _ st
 // TestPolicyRevisionsAreRecorded checks that the record of a write leads to the revision that it made, and to none when
 // it made none.
 func TestPolicyRevisionsAreRecorded(t *testing.T) {
-	store := &auditedStore{Store: policies{revision: 6}}
+	store := NewStore(policies{revision: 6}, nil)
 	rename := func(p *storage.Policy) error { p.Name, p.ID = "is", "forged"; return nil }
 	same := func(*storage.Policy) error { return nil }
 	refuse := func(p *storage.Policy) error { p.Name = "is"; return errors.New("no") }

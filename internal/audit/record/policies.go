@@ -1,4 +1,4 @@
-package app
+package record
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 )
 
 // CreatePolicy implements storage.Policies.
-func (s *auditedStore) CreatePolicy(ctx context.Context, p storage.Policy) (storage.PolicyView, error) {
+func (s *Store) CreatePolicy(ctx context.Context, p storage.Policy) (storage.PolicyView, error) {
 	made(ctx, p.ID, p.Name)
 	if e := requested(ctx); e != nil {
 		e.PolicyID, e.PolicyRevision = p.ID, p.Revision
@@ -17,7 +17,7 @@ func (s *auditedStore) CreatePolicy(ctx context.Context, p storage.Policy) (stor
 }
 
 // UpdatePolicy implements storage.Policies.
-func (s *auditedStore) UpdatePolicy(ctx context.Context, organization, id, by string, now time.Time, edit func(*storage.Policy) error) (storage.PolicyView, error) {
+func (s *Store) UpdatePolicy(ctx context.Context, organization, id, by string, now time.Time, edit func(*storage.Policy) error) (storage.PolicyView, error) {
 	return s.Store.UpdatePolicy(ctx, organization, id, by, now, revising(edit, func(p *storage.Policy, revision int) {
 		if e := requested(ctx); e != nil {
 			e.PolicyID, e.PolicyRevision = p.ID, revision
@@ -26,7 +26,7 @@ func (s *auditedStore) UpdatePolicy(ctx context.Context, organization, id, by st
 }
 
 // UpdatePolicies implements storage.Policies.
-func (s *auditedStore) UpdatePolicies(ctx context.Context, organization string, ids []string, by string, now time.Time, edit func(*storage.Policy) error) error {
+func (s *Store) UpdatePolicies(ctx context.Context, organization string, ids []string, by string, now time.Time, edit func(*storage.Policy) error) error {
 	revisions := make(map[string]int)
 	return s.Store.UpdatePolicies(ctx, organization, ids, by, now, revising(edit, func(p *storage.Policy, revision int) {
 		e := requested(ctx)
@@ -34,7 +34,7 @@ func (s *auditedStore) UpdatePolicies(ctx context.Context, organization string, 
 			return
 		}
 		revisions[p.ID] = revision
-		add(e, "policy_revisions", revisions)
+		Add(e, "policy_revisions", revisions)
 		if len(ids) == 1 {
 			e.PolicyID, e.PolicyRevision = p.ID, revision
 		}
