@@ -10,20 +10,22 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// What a call's entries name is written in brief: each character is hashed, copied three times, and takes a place in the
-// store, where nothing makes it shorter. A brief id is the random part of an id, 60 bits in base64url; the rest of it follows from the
-// time of the entry that it names. A brief digest is a SHA-256 in base64url. Whoever reads a record gets them whole, in hexadecimal.
+// The entries of a call have short ids and digests, called brief. Each character of an entry is hashed and copied three
+// times. It also takes space in the store, which does not compress ids. A brief id is the random part of an id: 60 bits
+// in base64url. The rest of the id follows from the time of the entry that has it. A brief digest is a SHA-256 in
+// base64url. Readers of a record get both in full, in hexadecimal.
 const (
 	briefSize       = 10
 	briefDigestSize = hashLength
 )
 
-// Room is the place of the names of one entry.
+// Room holds the brief id and the brief digest of one entry.
 type Room [briefSize + briefDigestSize]byte
 
-// Name gives an entry the id of its time, in brief, and the digest of the arguments unless there are none. The texts stand in
-// room, which nobody may change afterwards: memory of their own would cost as much as making them. A brief id may stand for
-// the id of an entry for Append and Later, and for the call of an outcome for Outcome, nowhere else.
+// Name gives an entry a brief id for its time, and the brief digest of the arguments unless there are none. Both texts
+// lie in room, which must not change afterwards: an allocation for them would cost as much as computing them. A brief id
+// may stand for the id of an entry in Append and Later, and for the call of an outcome in Outcome. It is allowed nowhere
+// else.
 func Name(e *storage.AuditEntry, arguments []byte, room *Room) {
 	random := rand.Uint64() >> 4 //nolint:gosec // no secret, see NewID
 	binary.BigEndian.PutUint64(room[:], sixes(random>>12))
@@ -38,7 +40,7 @@ func Name(e *storage.AuditEntry, arguments []byte, room *Room) {
 	}
 }
 
-// wholeID is the id that a brief one stands for, of an entry of that time; other ids are what they are.
+// wholeID returns the full id for a brief id of an entry with this time. It returns other ids unchanged.
 func wholeID[T string | []byte](id T, nanos int64) string {
 	random, ok := fromBrief(id)
 	if !ok {
@@ -54,7 +56,7 @@ func isBrief(id []byte) bool {
 	return ok
 }
 
-// fromBrief reads a brief id, which has one spelling; it is not ok for other ids.
+// fromBrief reads a brief id, which has only one spelling. It is not ok for other ids.
 func fromBrief[T string | []byte](id T) (random uint64, ok bool) {
 	if len(id) != briefSize {
 		return 0, false
@@ -81,7 +83,7 @@ func fromBrief[T string | []byte](id T) (random uint64, ok bool) {
 	return random, true
 }
 
-// appendWholeDigest writes the digest that a JSON string says in brief; it is not ok for other values.
+// appendWholeDigest appends the full digest for a JSON string with a brief digest. It is not ok for other values.
 func appendWholeDigest(b, value []byte) (long []byte, ok bool) {
 	var sum [sha256.Size]byte
 	brief := unquoted(value)
@@ -97,14 +99,14 @@ func appendWholeDigest(b, value []byte) (long []byte, ok bool) {
 // putDigest writes a digest in base64url.
 func putDigest(text *[briefDigestSize]byte, sum *[sha256.Size]byte) {
 	for i := range 5 {
-		// Six bytes and the two behind them, which the next ones begin with.
+		// Six bytes are encoded. The two bytes after them are shifted out: the next step begins with those.
 		binary.BigEndian.PutUint64(text[8*i:], sixes(binary.BigEndian.Uint64(sum[6*i:])>>16))
 	}
 	last := sixes(uint64(binary.BigEndian.Uint16(sum[30:])) << 32)
 	text[40], text[41], text[42] = byte(last>>56), byte(last>>48), byte(last>>40)
 }
 
-// sixes is 48 bits in base64url, a character in each byte: all eight at a time.
+// sixes encodes 48 bits in base64url, one character in each byte. It computes all eight at a time.
 func sixes(bits uint64) uint64 {
 	const each, highs = 0x0101010101010101, 0x8080808080808080
 	v := bits&0xffffff000000<<8 | bits&0xffffff

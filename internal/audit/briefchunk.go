@@ -6,9 +6,10 @@ import (
 	"strconv"
 )
 
-// Most records of a chunk begin with a brief id and a time of 19 digits. In a chunk such a record is its kind with the length of what is
-// left (uvarint), the first bytes of its hash, the id, the nanoseconds since the one before it (varint), how many bytes behind
-// the time are those of the one before it (uvarint), and the bytes that are left. A general packer takes longer and finds less.
+// Most records of a chunk begin with a brief id and a time of 19 digits. A chunk stores such a record as: its kind with
+// the length of the remaining bytes (uvarint), the first bytes of its hash, the id, the nanoseconds since the record
+// before it (varint), the number of bytes after the time that it has in common with the record before it (uvarint), and
+// the remaining bytes. A general compressor takes longer and finds less.
 const (
 	sharingKind = 1
 	briefKind   = 2
@@ -18,19 +19,20 @@ const (
 	briefHead = briefTime + timeSize
 )
 
-// briefPart is what the next such record may repeat.
+// briefPart holds the time and the text that the next such record may repeat.
 type briefPart struct {
 	nanos int64
-	rest  []byte // behind the time
+	rest  []byte // of the text, after the time
 }
 
-// cutBrief cuts a text that begins so. What it does not cut is kept as it is.
+// cutBrief splits a text that begins with a brief id and a time. It is not ok for other texts, which are stored
+// unchanged.
 func cutBrief(text []byte) (id []byte, nanos int64, rest []byte, ok bool) {
 	const at = len(sharingStart) + briefSize
 	if len(text) < briefHead || string(text[:len(sharingStart)]) != sharingStart || string(text[at:briefTime]) != shortTime {
 		return nil, 0, nil, false
 	}
-	if text[briefTime] < '1' || text[briefTime] > '8' { // no zero before it, and nothing beyond 63 bits
+	if text[briefTime] < '1' || text[briefTime] > '8' { // no leading zero, and at most 63 bits
 		return nil, 0, nil, false
 	}
 	for _, c := range text[briefTime:briefHead] {
@@ -44,7 +46,7 @@ func cutBrief(text []byte) (id []byte, nanos int64, rest []byte, ok bool) {
 
 func (p *briefPart) append(b []byte, kind uint64, mark, id []byte, nanos int64, rest []byte) []byte {
 	same := 0
-	// Eight bytes at a time: what is left of the last ones is not worth a look.
+	// Eight bytes are compared at a time. The last few are not worth a comparison.
 	for most := min(len(rest), len(p.rest)) - 8; same <= most && binary.LittleEndian.Uint64(rest[same:]) == binary.LittleEndian.Uint64(p.rest[same:]); {
 		same += 8
 	}
@@ -57,7 +59,7 @@ func (p *briefPart) append(b []byte, kind uint64, mark, id []byte, nanos int64, 
 	return b
 }
 
-// brief reads such a text, of which that much is left.
+// brief reads a text that cutBrief has split. left is the number of bytes that are not repeated.
 func (r *chunkReader) brief(left uint64) (text []byte, ok bool) {
 	id, ok := r.cut(briefSize)
 	if !ok {

@@ -11,42 +11,44 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Signer signs checkpoints: seal.Signer, whose keys are derived from the data keys.
+// Signer signs checkpoints. It is a seal.Signer, whose keys are derived from the data keys.
 type Signer interface {
 	Sign(message []byte) []byte
 	Verifier
 }
 
-// Verifier checks signatures of checkpoints: seal.Signer, or seal.PublicKeys for auditors who must not hold the master key.
+// Verifier checks signatures of checkpoints. It is a seal.Signer, or a seal.PublicKeys for auditors who must not hold the
+// master key.
 type Verifier interface {
 	Verify(message, signature []byte) bool
 }
 
-// Checkpoint says where chains of a node stand. Checkpoints of a node are numbered over all its segments, and each holds
-// the hash of the one before: none can be left out, and what one says covers every earlier record of a chain, because each
-// record holds the hash of the one before it.
+// Checkpoint lists the last record of each chain of a node. Checkpoints of a node are numbered across all its segments,
+// and each holds the hash of the one before, so none can be left out. Each record also holds the hash of the record
+// before it, so a checkpoint covers every earlier record of a chain.
 type Checkpoint struct {
 	Format  int       `json:"format"`
 	Node    string    `json:"node"`
 	Segment string    `json:"segment"`
 	Number  int64     `json:"number"`
 	Time    time.Time `json:"time"`
-	// Previous is the hash of checkpoint Number-1, "" in the first one.
+	// Previous is the hash of checkpoint Number-1. It is "" in the first checkpoint.
 	Previous string `json:"previous,omitempty"`
 	// Header is the hash of the segment's first line.
 	Header string `json:"header,omitempty"`
-	// Final: the segment has ended. Chains are all of its chains then, else those that moved since the last checkpoint.
+	// Final reports whether the segment has ended. Chains then lists all chains of the segment, else only those with new
+	// records since the last checkpoint.
 	Final bool `json:"final,omitempty"`
-	// Found: who signed it has not written the records since the checkpoint before, and found them without MACs, as a durward before
-	// MACs leaves them when it is killed.
+	// Found reports whether the signer did not write the records since the checkpoint before. It found them without MACs,
+	// as a version of durward without MACs leaves them when it is killed.
 	Found bool `json:"found,omitempty"`
-	// Cut is the length in bytes of an unfinished last line that a crash left and the next start cut away.
+	// Cut is the length in bytes of an unfinished last line. A crash left that line, and the next start cut it away.
 	Cut    int64  `json:"cut,omitempty"`
 	Chains []Head `json:"chains"`
 }
 
-// Head is where a chain stands. Its segment is the checkpoint's, or storage.AuditStoreSegment for the chain of what the
-// store itself records.
+// Head is the last record of a chain. Its segment is the checkpoint's, or storage.AuditStoreSegment for the chain of the
+// store's own records.
 type Head struct {
 	Organization string `json:"organization_id"`
 	Segment      string `json:"segment"`
@@ -58,7 +60,7 @@ func headOf(c *storage.AuditChain) Head {
 	return Head{Organization: c.OrganizationID, Segment: c.Segment, Sequence: c.Sequence, Hash: hex.EncodeToString(c.Hash[:])}
 }
 
-// domain keeps signatures of checkpoints apart from any other use of the key.
+// domain separates signatures of checkpoints from any other use of the key.
 const domain = "durward audit checkpoint\x00"
 
 func (c *Checkpoint) sign(with Signer) storage.AuditCheckpoint {
@@ -68,7 +70,7 @@ func (c *Checkpoint) sign(with Signer) storage.AuditCheckpoint {
 	}
 }
 
-// readCheckpoint reads the data of a checkpoint, which has one spelling.
+// readCheckpoint reads the data of a checkpoint. It accepts only one spelling.
 func readCheckpoint(data []byte) (Checkpoint, error) {
 	var c Checkpoint
 	if err := json.Unmarshal(data, &c); err != nil || c.Number < 1 || !bytes.Equal(marshal(c), data) {
@@ -80,10 +82,10 @@ func readCheckpoint(data []byte) (Checkpoint, error) {
 	return c, nil
 }
 
-// sealing reports whether each record of the node has a MAC.
+// sealing reports whether the checkpoint states that each record of its node has a MAC.
 func (c *Checkpoint) sealing() bool { return c.Format > bareCheckpointFormat && !c.Found }
 
-// checkpointHash is what the next checkpoint, and the next segment, know a checkpoint by.
+// checkpointHash returns the hash of a checkpoint. The next checkpoint and the header of the next segment contain it.
 func checkpointHash(c *storage.AuditCheckpoint) string {
 	h := sha256.New()
 	h.Write(c.Data)
@@ -91,7 +93,7 @@ func checkpointHash(c *storage.AuditCheckpoint) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// checkSignature reports whether the data of a checkpoint is signed.
+// checkSignature reports whether the data of a checkpoint has a valid signature.
 func checkSignature(c *storage.AuditCheckpoint, keys Verifier) bool {
 	return keys.Verify(append([]byte(domain), c.Data...), c.Signature)
 }

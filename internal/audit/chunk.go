@@ -12,42 +12,45 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// A chunk's data is a format byte and an s2 block of: the hash before its first record (32 bytes), the hash of its last
-// one (32), and each record as four times the length of its text (uvarint), the first bytes of its hash and the text. Of an
-// entry with a shared part (see shared.go) that is the own part, and the first number is one more; it is followed by how many
-// records before the one stands that has the same shared part (uvarint), or by 0, the length of the shared part (uvarint)
-// and the shared part. What begins with a brief id and its time is not repeated, see briefchunk.go; the first number is two more then.
-// The hashes are computed again when it is read; the kept parts say where it is that something is wrong.
+// The data of a chunk is a format byte and an s2 block. The block holds the hash before its first record (32 bytes), the
+// hash of its last record (32), and the records. Each record is: four times the length of its text (uvarint), the first
+// bytes of its hash, and the text. For an entry with a shared part (see shared.go) that text is the own part, and the
+// first number is one more. After it comes the distance in records to an earlier record with the same shared part
+// (uvarint), or 0, the length of the shared part (uvarint) and the shared part. For a text that begins with a brief id
+// and its time, the first number is two more, and repeated bytes are left out: see briefchunk.go. ReadChunk computes the
+// hashes again. The stored first bytes of the hashes show which record is wrong.
 const (
 	chunkFormat = 5
-	// rawChunkFormat is that of chunks which packing would hardly make shorter: what stands in others as an s2 block stands
-	// there as it is.
+	// rawChunkFormat is the format of chunks that compression would hardly make shorter. They hold uncompressed data in
+	// place of the s2 block.
 	rawChunkFormat = 6
-	// wholeChunkFormat is that of chunks in which ids, digests and outcomes are whole. They are read like these, which a
-	// durward that does not know brief ones would not show, or show as they are.
+	// wholeChunkFormat is the format of chunks with full ids and digests, and outcomes in full. The first number of a
+	// record is twice the length there. The number of the format changed because a durward without brief ids would not
+	// show such entries, or would show the brief ids as they are.
 	wholeChunkFormat = 4
-	// sharedChunkFormat is that of chunks in which each outcome is a record of its own: a durward that knows no others would
-	// take several in one for a call. They are read like these.
+	// sharedChunkFormat is the format of chunks in which each outcome is a record of its own. They are read like those of
+	// wholeChunkFormat. The number of the format changed because a durward that does not know several outcomes in one
+	// record would take that record for a call.
 	sharedChunkFormat = 3
-	// plainChunkFormat is that of chunks before there were shared parts: the first number is the length.
+	// plainChunkFormat is the format of chunks without shared parts. The first number is the length.
 	plainChunkFormat = 2
-	// longChunkFormat is that of chunks before there were short entries. They are read like those.
+	// longChunkFormat is the format of chunks without short entries. They are read like plainChunkFormat.
 	longChunkFormat = 1
 	hashMark        = 4
-	// maxChunk bounds what a chunk may hold, so that a crafted one takes no more memory, and maxWhole the texts in one
-	// that is written, whole: a query holds those of pageChunks.
+	// maxChunk is the most bytes that a chunk may hold, so that a crafted chunk takes no more memory. maxWhole is the
+	// most bytes of full texts in a chunk that is written: a query holds the texts of pageChunks chunks.
 	maxChunk = 64 << 20
 	maxWhole = 4 << 20
-	// maxRecords is more than there can be in one that is written, however short they are.
+	// maxRecords is more records than a written chunk can have, however short they are.
 	maxRecords = 1 << 18
 )
 
-// chunkWriter collects records of one chain.
+// chunkWriter collects the records of one chain for a chunk.
 type chunkWriter struct {
-	number uint64 // of all chunks that this process has begun
+	number uint64 // counts the chunks that this process has begun
 	chunk  storage.AuditChunk
 	body   []byte // with the format byte of a raw chunk in front
-	whole  int    // the length of all texts, whole
+	whole  int    // the length of all texts, with their shared parts
 	last   [sha256.Size]byte
 	from   int64 // the earliest time, Unix nanoseconds
 	to     int64
@@ -59,7 +62,8 @@ var chunksBegun atomic.Uint64
 // bodyStart is where a chunk's body begins in its data.
 const bodyStart = 1
 
-// newChunk begins a chunk. Its records are put together in buffer, which belongs to it until the store has the chunk.
+// newChunk begins a chunk. It builds the records in buffer, which must not be used elsewhere until the store has the
+// chunk.
 func newChunk(node, segment, organization string, previous *[sha256.Size]byte, first int64, buffer []byte) *chunkWriter {
 	w := &chunkWriter{
 		number: chunksBegun.Add(1),
@@ -71,10 +75,10 @@ func newChunk(node, segment, organization string, previous *[sha256.Size]byte, f
 	return w
 }
 
-// full reports whether the next record belongs into another chunk.
+// full reports whether the next record goes into another chunk.
 func (w *chunkWriter) full() bool { return len(w.body) > maxBatch || w.whole > maxWhole }
 
-// add adds a record of that time.
+// add adds a record with the time at, in Unix nanoseconds.
 func (w *chunkWriter) add(r *record, at int64) {
 	s, kind := r.shared, uint64(0)
 	if s != nil {
@@ -103,8 +107,8 @@ func (w *chunkWriter) add(r *record, at int64) {
 	w.from, w.to = min(w.from, at), max(w.to, at)
 }
 
-// finish packs the chunk. scratch is used, and returned for the next one. The chunk's data may be the buffer itself, which can be
-// used again when the store has it.
+// finish compresses the chunk. It uses scratch and returns it for the next chunk. The chunk's data may be the writer's
+// buffer itself, which can be used again when the store has the chunk.
 func (w *chunkWriter) finish(scratch []byte) (chunk storage.AuditChunk, used []byte) {
 	body := w.body[bodyStart:]
 	copy(body[sha256.Size:], w.last[:])
@@ -120,13 +124,14 @@ func (w *chunkWriter) finish(scratch []byte) (chunk storage.AuditChunk, used []b
 	return w.chunk, scratch
 }
 
-// chunkSpan is the span of a chunk of which these are the times of the earliest record and the latest. Its end is behind the last record
-// whatever precision a store has.
+// chunkSpan returns the time span of a chunk whose earliest and latest records have these times. The end of the span is
+// after the last record at any precision a store may have.
 func chunkSpan(first, last int64) (from, to time.Time) {
 	return time.Unix(0, first).UTC().Truncate(precision), time.Unix(0, last).UTC().Truncate(precision).Add(precision)
 }
 
-// packSample is how much of a chunk, from its middle, is packed to see whether that is worth it.
+// packSample is the size of the sample from the middle of a chunk. Compressing it shows whether the chunk is worth
+// compressing.
 const packSample = 8 << 10
 
 func worthPacking(sample, scratch []byte) bool {

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// appendDetail writes a record's detail, the same bytes that marshal gives. Each call to a model has some, of texts and
-// numbers; everything else is left to marshal.
+// appendDetail appends a record's detail, with the same bytes as marshal. Each call to a model has a detail of texts and
+// numbers. All other values are left to marshal.
 func appendDetail(b []byte, name byte, detail map[string]any) []byte {
 	var room [8]string
 	members := room[:0]

@@ -14,12 +14,13 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// doubt is how a journal does not continue what the store has of it: an older state of its directory was put back, a segment of it was
-// cut off, or a power cut took what had been shipped. Whoever went on with it would give sequences and numbers that are taken to what
-// the store then has no place for.
+// doubt holds the ways in which a journal does not continue the records that the store has of it. The causes are: an
+// older state of its directory was put back, a segment was cut off, or a power cut took records that had been shipped. A
+// process that continued such a journal would use sequences and numbers that are already taken. The store would then have
+// no place for its records.
 type doubt struct {
-	reason string // "": there is none
-	// chains are those of which the store has other records.
+	reason string // "": the journal continues the store's records
+	// chains has the chains of which the store has different records.
 	chains map[chainName]bool
 }
 
@@ -32,13 +33,14 @@ func (d *doubt) add(reason string, arguments ...any) {
 // heldChain is a chain in the journal's files of which the store has records.
 type heldChain struct {
 	sequence int64 // of the last record in the store
-	covered  int64 // the first checkpoint over it; 0: none
+	covered  int64 // the number of the first checkpoint that covers it; 0: none
 	there    bool  // the record is in the file
-	nanos    int64 // its time
+	nanos    int64 // the record's time in Unix nanoseconds
 	hash     [sha256.Size]byte
 }
 
-// examine holds a journal that nobody writes against what the store has of it. What a checkpoint that both have covers is the same.
+// examine compares a journal that no process writes with the store's records of it. Records that are covered by a
+// checkpoint which both have are the same in both.
 func examine(ctx context.Context, store storage.Audits, dir string, macs storage.AuditMACs) (doubt, error) {
 	var d doubt
 	node := filepath.Base(dir)
@@ -58,7 +60,7 @@ func examine(ctx context.Context, store storage.Audits, dir string, macs storage
 	held := make(map[int]map[string]*heldChain) // by segment and organization
 	for _, c := range chains {
 		number, ok := segmentNumber(c.Segment)
-		if !ok { // of the store's own records
+		if !ok { // it is a chain of the store's own records
 			if c.Sequence > 0 && !c.SealedBy(macs, &c.MAC) {
 				d.add("record %d of the store itself, with which the chain of organization %q is said to end, has no MAC of this gateway", c.Sequence, c.OrganizationID)
 			}
@@ -74,7 +76,7 @@ func examine(ctx context.Context, store storage.Audits, dir string, macs storage
 	}
 	var said []lastCheckpoint
 	for i, number := range numbers {
-		// The last one may be a file without a single line: then the one before it knows the last checkpoint.
+		// The last file may have no line at all: then the file before it has the last checkpoint.
 		if i < len(numbers)-2 && held[number] == nil {
 			continue
 		}
@@ -110,8 +112,8 @@ func examine(ctx context.Context, store storage.Audits, dir string, macs storage
 	return d, nil
 }
 
-// hasNoMACs reports whether a node is one of a durward before MACs, as far as the store knows. Of one that is not, what has no MACs is not
-// taken.
+// hasNoMACs reports whether a version of durward without MACs wrote all records of a node, as far as the store knows.
+// Records without MACs are refused for all other nodes.
 func hasNoMACs(ctx context.Context, store storage.Audits, node string, keys *lineKeys) (bool, error) {
 	chains, err := store.AuditChains(ctx, node)
 	for i := range chains {
@@ -132,7 +134,8 @@ func hasNoMACs(ctx context.Context, store storage.Audits, node string, keys *lin
 	return err == nil, err
 }
 
-// readHeld reads in a segment where the held chains stand, and adds its checkpoints to those before.
+// readHeld reads a segment and notes the record and checkpoint for each held chain. It adds the segment's checkpoints to
+// said.
 func readHeld(dir string, number int, held map[string]*heldChain, said []lastCheckpoint) ([]lastCheckpoint, error) {
 	f, err := openSegment(dir, number)
 	if errors.Is(err, os.ErrNotExist) {
@@ -177,7 +180,8 @@ func readHeld(dir string, number int, held map[string]*heldChain, said []lastChe
 	}
 }
 
-// checkpoints holds those that the journal knows against the store's, and returns the number of the last one that both have.
+// checkpoints compares the checkpoints that the journal knows with the store's. It returns the number of the last one
+// that both have.
 func (d *doubt) checkpoints(ctx context.Context, store storage.Audits, node string, said []lastCheckpoint) (common int64, err error) {
 	last := int64(0)
 	for _, c := range said {
@@ -204,13 +208,14 @@ func (d *doubt) checkpoints(ctx context.Context, store storage.Audits, node stri
 	return 0, nil
 }
 
-// storedHash is the hash that the store has of a chain's last record there; zero when it has none at that time.
+// storedHash returns the hash that the store has for the chain's last record in it. It returns zeros when the store has
+// no such record at that time.
 func storedHash(ctx context.Context, store storage.Audits, node string, name chainName, c *heldChain) (hash [sha256.Size]byte, err error) {
 	at := time.Unix(0, c.nanos).UTC().Truncate(precision)
 	chunks, err := store.AuditChunks(ctx, storage.AuditFilter{OrganizationID: name.organization, From: at, To: at.Add(precision)})
 	for i := range chunks {
 		if chunk := &chunks[i]; chunk.Node == node && chunk.Segment == name.segment && chunk.Last == c.sequence {
-			if records, _ := ReadChunk(chunk); len(records) > 0 { // what is wrong with it Verify tells
+			if records, _ := ReadChunk(chunk); len(records) > 0 { // Verify reports errors in it
 				hash = records[len(records)-1].Hash
 			}
 		}
