@@ -9,8 +9,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// appendEntry writes an entry in its short form (see short.go) without a shared part, by hand: every call writes two
-// entries. Arguments must be valid JSON; they are compacted, because a record is a line.
+// appendEntry appends an entry in its short form (see short.go) without a shared part. It does not use encoding/json,
+// because every call writes two entries. Arguments must be valid JSON; they are compacted, because a record is one line.
 func appendEntry(b []byte, e *storage.AuditEntry) []byte {
 	implied := e.ID == "" && e.Call != ""
 	b = append(b, shortStart...)
@@ -61,7 +61,7 @@ func appendEntry(b []byte, e *storage.AuditEntry) []byte {
 	return append(b, '}')
 }
 
-// appendEnd writes the last members of an entry.
+// appendEnd appends the last members of an entry.
 func appendEnd(b []byte, e *storage.AuditEntry) []byte {
 	b = appendKnown(b, 'b', e.Outcome)
 	b = appendNumber(b, 'h', int64(e.Duration))
@@ -86,7 +86,7 @@ func appendMember(b []byte, name byte, value string) []byte {
 	return appendText(appendName(b, name), value)
 }
 
-// appendTexts writes a list, an empty one too; nil is left out.
+// appendTexts appends a list, also an empty one. It leaves out nil.
 func appendTexts(b []byte, name byte, values []string) []byte {
 	if values == nil {
 		return b
@@ -118,8 +118,8 @@ func appendText(b []byte, text string) []byte {
 	return append(b, '"')
 }
 
-// plain reports whether JSON needs no escapes for the text, and it is ASCII. It looks at eight bytes at a time, at some of
-// the last ones twice.
+// plain reports whether the text is ASCII and needs no escapes in JSON. It compares eight bytes at a time, and some of
+// the last bytes twice.
 func plain(text []byte) bool {
 	if len(text) >= 8 {
 		for i := 0; i < len(text)-8; i += 8 {
@@ -151,7 +151,7 @@ func appendJSON(b []byte, name byte, value any) []byte {
 	return append(appendName(b, name), encoded...)
 }
 
-// marshal encodes on one line; nil when value cannot be.
+// marshal encodes value as JSON on one line. It returns nil when that is not possible.
 func marshal(value any) []byte {
 	var buffer bytes.Buffer
 	encoder := json.NewEncoder(&buffer)

@@ -14,9 +14,10 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Everything calls each with all records of an organization ("*": of all, and the gateway's own) between two times: what is
-// in the store, oldest first, then what is in the journals of dir and not yet in the store. Hashes are not looked at:
-// that is for Verify. It may run beside a gateway: each record comes once. It ends with the first error of each.
+// Everything calls each with all records of an organization between two times. With "*" it takes the records of all
+// organizations and the gateway's own. It first reads the store, oldest records first, then the records in the journals
+// of dir that are not yet in the store. It does not check hashes: Verify does. It may run beside a gateway, and passes
+// each record once. It stops at the first error of each.
 func Everything(ctx context.Context, dir string, store storage.Audits, organization string, from, to time.Time, each func(*storage.AuditRecord) error) error {
 	journals, err := openJournals(dir)
 	defer func() {
@@ -38,7 +39,7 @@ func Everything(ctx context.Context, dir string, store storage.Audits, organizat
 		name := chainOf(c.OrganizationID, c.Node, c.Segment)
 		shipped[name] = max(shipped[name], c.Sequence)
 	}
-	meanwhile := make(map[recordName]bool) // what came to the store since then, and is in the journals too
+	meanwhile := make(map[recordName]bool) // records that reached the store since then, and are also in the journals
 	slices.Sort(organizations)
 	for _, id := range slices.Compact(organizations) {
 		if organization != "*" && organization != id {
@@ -69,7 +70,7 @@ func Everything(ctx context.Context, dir string, store storage.Audits, organizat
 	return nil
 }
 
-// EntryOf reads a record's entry. Its error means that the record was tampered with.
+// EntryOf reads a record's entry. An error means that the record was tampered with.
 func EntryOf(r *storage.AuditRecord) (e storage.AuditEntry, err error) {
 	err = json.Unmarshal(longText(r.Text), &e)
 	return e, err
@@ -84,15 +85,16 @@ type recordName struct {
 	sequence int64
 }
 
-// journalFile is a segment of a journal as it was when it was opened. It can be read to its end also after a gateway has
-// shipped and removed it.
+// journalFile is an open segment of a journal, with the size it had when it was opened. It can be read to that size even
+// after a gateway has shipped and removed the file.
 type journalFile struct {
 	file          *segmentText
 	node, segment string
 	size          int64
 }
 
-// openJournals opens all segments of the journals in a directory. What it has opened comes back with an error too.
+// openJournals opens all segments of the journals in a directory. With an error it also returns the segments that it has
+// opened.
 func openJournals(root string) ([]journalFile, error) {
 	dirs, err := nodeDirs(root)
 	if errors.Is(err, os.ErrNotExist) {
@@ -110,7 +112,7 @@ func openJournals(root string) ([]journalFile, error) {
 		for _, number := range numbers {
 			f, err := openSegment(dir, number)
 			if errors.Is(err, os.ErrNotExist) {
-				continue // shipped since it was listed
+				continue // it was shipped and removed after it was listed
 			}
 			if err != nil {
 				return all, err

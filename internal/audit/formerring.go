@@ -12,21 +12,22 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// The ring of a journal of a former durward is a file of fixed size beside the segments. Every line was copied into it before it
-// was acknowledged, and it was never synced. After a kill it has what no segment has. Integers are in the machine's byte order:
+// The ring is a file of fixed size beside the segments. Former versions of durward copied every line into it before they
+// acknowledged the line, and never synced it. After a kill it has lines that are in no segment. Integers are in the
+// machine's byte order:
 //
 //	0     ringMark
 //	8     number of the segment that is written; 0: none
 //	16    how many bytes of it are written
-//	4096  its last bytes: byte n stands at n modulo the size of what is here
+//	4096  its last bytes: byte n is at n modulo the size of this area
 //
-// After a power cut any page of it may be old: it counts only so far as it continues what is in the segment's file.
+// After a power cut any page of the ring may be old. So its lines count only as far as they continue the segment's file.
 const (
 	ringName = "ring"
 	ringMark = "durring1"
 	ringHead = 4096
 	ringSize = 1 << 20
-	// mostRing bounds what is read: another durward's ring may be larger.
+	// mostRing is the largest ring that is read. The ring of another version may be larger than ringSize.
 	mostRing = 64 << 20
 
 	pageSize = 4096
@@ -35,14 +36,14 @@ const (
 	ringWrittenAt = 16
 )
 
-// ringText is what a journal's ring holds.
+// ringText holds the contents of a journal's ring.
 type ringText struct {
-	number  int // of the segment; 0: there is nothing
+	number  int // of the segment; 0: the ring is empty
 	written int64
 	data    []byte
 }
 
-// readRing reads the ring in a journal's directory. What is no ring holds nothing.
+// readRing reads the ring in a journal's directory. It returns an empty ringText when the file is no ring.
 func readRing(dir string) (ringText, error) {
 	path := filepath.Join(dir, ringName)
 	at, err := os.Lstat(path)
@@ -58,7 +59,7 @@ func readRing(dir string) (ringText, error) {
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|openNonblocking, 0)
 	if errors.Is(err, os.ErrNotExist) {
-		return ringText{}, nil // removed since: what was in it is in the segments
+		return ringText{}, nil // it was just removed: its lines are in the segments
 	}
 	if err != nil {
 		return ringText{}, err
@@ -69,10 +70,10 @@ func readRing(dir string) (ringText, error) {
 		return ringText{}, err
 	}
 	all := make([]byte, ringHead+size)
-	// The head first: what is copied into the ring after it was read is behind what it says.
+	// The head is read first: bytes that are copied into the ring later come after the length in it.
 	for _, part := range [...][]byte{all[:ringHead], all[ringHead:]} {
 		if _, err := io.ReadFull(f, part); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return ringText{}, nil // cut off since
+			return ringText{}, nil // the file was cut off meanwhile
 		} else if err != nil {
 			return ringText{}, err
 		}
@@ -84,7 +85,8 @@ func readRing(dir string) (ringText, error) {
 	return ringText{number: int(number), written: int64(written), data: all[ringHead:]}, nil
 }
 
-// behind is what the ring holds of a segment behind a place in it.
+// behind returns the bytes of a segment after the offset at, as far as the ring has them. It returns nil when the ring
+// does not have all of them.
 func (r *ringText) behind(number int, at int64) []byte {
 	missing, size := r.written-at, int64(len(r.data))
 	if r.number != number || missing <= 0 || missing > size {
@@ -95,8 +97,9 @@ func (r *ringText) behind(number int, at int64) []byte {
 	return append(text, r.data[:missing-int64(len(text))]...)
 }
 
-// follow takes of what a ring holds behind the file's whole lines those that continue them, and returns them. What is behind
-// those is of another time: a power cut may leave old pages in a ring beside new ones.
+// follow takes the lines of text that continue the whole lines of the file, and returns them. text is the part of the
+// ring after these. follow stops at the first line that does not continue: a power cut may leave old pages in a ring
+// beside new ones.
 func (all *found) follow(text []byte) []byte {
 	size := 0
 	for !all.final {
@@ -114,7 +117,7 @@ func (all *found) follow(text []byte) []byte {
 	return text[:size]
 }
 
-// continuedBy reports whether a line is the one that was written behind those that were taken.
+// continuedBy reports whether the gateway wrote this line directly after the lines that were taken.
 func (all *found) continuedBy(l *line) bool {
 	switch {
 	case l.header != nil:
@@ -158,17 +161,17 @@ func (all *found) continuedByCheckpoint(c *storage.AuditCheckpoint) bool {
 	return true
 }
 
-// segmentText is all that was written to a segment: what its file holds, and behind that what only the ring does.
+// segmentText reads all lines that were written to a segment: those in its file, then those that only the ring has.
 type segmentText struct {
 	io.Reader
 	file *os.File
 	tail int64 // bytes that only the ring has
-	from int64 // where they begin
+	from int64 // the offset at which they begin
 }
 
-// openSegment opens a segment to be read, beside a gateway or without one. It changes nothing.
+// openSegment opens a segment for reading. A gateway may be running. It changes nothing.
 func openSegment(dir string, number int) (*segmentText, error) {
-	// The ring first: what is not in it any more when the file is opened is in the file.
+	// The ring is read first: lines that leave it before the file is opened are in the file.
 	ring, err := readRing(dir)
 	if err != nil {
 		return nil, err
@@ -195,7 +198,8 @@ func openSegment(dir string, number int) (*segmentText, error) {
 	return s, nil
 }
 
-// size is how much there is to read, or more: the file may be laid out ahead, and grow.
+// size returns the number of bytes to read, or a larger number: a former version allocated zeros ahead, and the file may
+// grow.
 func (s *segmentText) size() (int64, error) {
 	if s.tail > 0 {
 		return s.from + s.tail, nil
@@ -207,5 +211,5 @@ func (s *segmentText) size() (int64, error) {
 	return at.Size(), nil
 }
 
-// Close ends the reading.
+// Close closes the segment's file.
 func (s *segmentText) Close() error { return s.file.Close() }

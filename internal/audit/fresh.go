@@ -6,28 +6,29 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// maxFresh bounds what is kept of records that are not shipped yet, in bytes of their chunks. Beyond, while a store is away,
-// they are read from the files again.
+// maxFresh is the most memory that records take which are not shipped yet, in bytes of their chunks. When there are more,
+// as while a store cannot be reached, the shipper reads them from the files again.
 const maxFresh = 8 << 20
 
-// ripeFresh is how much of it asks to be shipped.
+// ripeFresh is the size of unshipped records at which the journal asks the shipper to ship.
 const ripeFresh = maxFresh / 2
 
-// roomAbove is what a usual chunk has above maxBatch: a part of its last record.
+// roomAbove is the capacity of a chunk's buffer beyond maxBatch. It has room for a part of the last record of a usual
+// chunk.
 const roomAbove = 16 << 10
 
-// part is what was written to a segment between two places, in the form in which it is shipped, so that the shipper need
-// not read and take apart what was just put together. The file alone is what counts after a crash.
+// part holds the records and checkpoints that were written to a segment between two offsets, in the form in which they
+// are shipped. So the shipper need not read and split lines that were just built. After a crash only the file counts.
 type part struct {
 	number      int   // of the segment
 	from, to    int64 // bytes of the segment's file
 	chunks      []*chunkWriter
 	checkpoints []storage.AuditCheckpoint
 	final       bool // the segment's final checkpoint is among them
-	size        int  // of the records and checkpoints
+	size        int  // of the records and checkpoints, in bytes
 }
 
-// fresh is the parts that are not shipped yet, in the order in which they were written. Only the last one grows. The
+// fresh holds the parts that are not shipped yet, in the order in which they were written. Only the last one grows. The
 // journal's lock guards it.
 type fresh struct {
 	parts   []*part
@@ -35,12 +36,13 @@ type fresh struct {
 	buffers [][]byte // of chunks that were shipped, for the next ones
 }
 
-// begin makes room for what is written to a segment from here on.
+// begin starts a part for the lines that are written to a segment from this offset on.
 func (f *fresh) begin(number int, from int64) {
 	f.parts = append(f.parts, &part{number: number, from: from, to: from})
 }
 
-// growing is the part to which what was written is added; nil when it is to be read from the file.
+// growing returns the part to which written records are added. It returns nil when the shipper must read them from the
+// file.
 func (f *fresh) growing() *part {
 	if len(f.parts) == 0 {
 		return nil
@@ -63,15 +65,15 @@ func (f *fresh) grow(size int) {
 	f.size += size
 }
 
-// giveBack takes a buffer that is not used any more.
+// giveBack takes back a buffer that is not used any more.
 func (f *fresh) giveBack(b []byte) {
 	if len(f.buffers) < keptBuffers {
 		f.buffers = append(f.buffers, b)
 	}
 }
 
-// buffer is one to begin a chunk with. One that follows a full chunk will be full too: it is made whole, not grown, which
-// would take five times its size.
+// buffer returns a buffer for a new chunk. A chunk after a full chunk will be full too. So its buffer is allocated at
+// full size: growing it would take five times its size.
 func (f *fresh) buffer(full bool) (b []byte) {
 	if n := len(f.buffers); n > 0 {
 		b, f.buffers = f.buffers[n-1], f.buffers[:n-1]
@@ -108,7 +110,7 @@ func (j *Journal) collect() {
 	}
 }
 
-// dropFresh lets the shipper read all that is not shipped from the files.
+// dropFresh drops all parts, so that the shipper reads all unshipped records from the files.
 func (j *Journal) dropFresh() {
 	for _, p := range j.fresh.parts {
 		for _, w := range p.chunks {
@@ -125,8 +127,9 @@ func (j *Journal) closeChunks() {
 	}
 }
 
-// take gives the part of a segment that begins at a place, and what was written later begins another one. Without a part
-// the file has to be read, up to end when that is not 0: from there on there will be one.
+// take returns the part of a segment that begins at the offset from. Later records go into another part. When there is no
+// such part, take returns nil, and the file has to be read: to the offset end when it is not 0, because a part begins
+// there.
 func (j *Journal) take(number int, from int64, buffers [][]byte) (p *part, end int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
