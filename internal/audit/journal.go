@@ -1,10 +1,10 @@
-// Package audit keeps the audit log: a journal on this node's disk, to which a record of every call is written before a
-// credential leaves, hash-chained and sealed by signed checkpoints; its shipping to the store behind the requests; sinks
-// that get a copy; and the verification of all of it.
+// Package audit keeps the audit log. A journal on this node's disk holds a record of every call, which is written before
+// a credential leaves. Its records are hash-chained and sealed by signed checkpoints. The package ships the journal to
+// the store outside the requests, copies records to sinks, and verifies all of it.
 //
-// A journal is a directory of segments, files of lines (see line.go). There is one chain for each organization, node and
-// segment. What a journal acknowledged survives the process, because the kernel has it, and the machine after at most SyncEvery, or at once
-// with sync always.
+// A journal is a directory of segments, which are files of lines (see line.go). There is one chain for each organization,
+// node and segment. Acknowledged records survive the end of the process, because the kernel has them. They survive the
+// end of the machine after at most SyncEvery, or at once with sync always.
 package audit
 
 import (
@@ -21,50 +21,51 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// SyncEvery is how often what was written is forced to the disk.
+// SyncEvery is the interval at which written records are forced to the disk.
 const SyncEvery = 50 * time.Millisecond
 
-// Defaults of Options, and bounds.
+// These are the defaults of Options, and bounds.
 const (
 	defaultSegmentSize     = 16 << 20
 	defaultSegmentAge      = time.Hour
 	defaultCheckpointEvery = 10 * time.Second
-	// laterDelay is how long a record that may wait does; under load it goes with the next one that may not.
+	// laterDelay is the time for which a record that may wait does wait. Under load the next record that may not wait
+	// takes it along.
 	laterDelay = 5 * time.Millisecond
-	// maxPending bounds what waits for a disk that takes nothing.
+	// maxPending is the most bytes that wait for a disk which takes no writes.
 	maxPending = 4 << 20
 )
 
-// Errors of a journal.
+// These are the errors of a journal.
 var (
-	// ErrUnavailable: the journal cannot be written. The record does not exist.
+	// ErrUnavailable reports that the journal cannot be written. The record does not exist.
 	ErrUnavailable = errors.New("audit journal cannot be written")
 	errClosed      = errors.New("audit journal is closed")
-	// errFault: a part of a file that was there cannot be written.
+	// errFault reports that an existing part of a file cannot be written.
 	errFault = errors.New("the file was cut off, or its disk fails")
 )
 
-// Options of a journal. Members without a default must be given.
+// Options holds the options of a journal. Members without a default must be set.
 type Options struct {
-	// Dir is the directory of journals, one directory for each node in it. It is made when it is missing.
+	// Dir is the directory of journals, with one directory for each node in it. It is made when it is missing.
 	Dir string
-	// Signer signs checkpoints, and checks those that are found.
+	// Signer signs new checkpoints and checks existing ones.
 	Signer Signer
-	// MACs makes the MACs of records, and checks those that are found.
+	// MACs makes the MACs of new records and checks existing ones.
 	MACs storage.AuditMACs
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
-	// Log gets what operators need to know. Default: nothing is logged.
+	// Log receives messages for operators. Default: nothing is logged.
 	Log *slog.Logger
 
-	// SegmentSize and SegmentAge are when a segment ends; CheckpointEvery is the time between checkpoints of one that
-	// grows. Defaults: 16 MiB, an hour, 10 seconds.
+	// SegmentSize and SegmentAge are the size in bytes and the age at which a segment ends. CheckpointEvery is the time
+	// between two checkpoints of a segment that grows. Defaults: 16 MiB, an hour, 10 seconds.
 	SegmentSize     int64
 	SegmentAge      time.Duration
 	CheckpointEvery time.Duration
 
 	create  func(path string) (file, error) // for tests: a disk with faults
-	trusted func(dir string) bool           // whether a journal that was left is gone on with; nil: always
+	trusted func(dir string) bool           // reports whether an existing journal is continued; nil: always
 }
 
 func (o Options) withDefaults() Options {
@@ -89,11 +90,11 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// file is what a segment is written to.
+// file is the open file of a segment that is written.
 type file interface {
-	// Write appends. What it took is in the kernel's hands.
+	// Write appends. The kernel has the bytes when it returns.
 	Write([]byte) (int, error)
-	// Truncate takes away what is behind size, which is within what the last Write has added.
+	// Truncate removes the bytes after size. size is within the bytes that the last Write has added.
 	Truncate(size int64) error
 	// Sync forces the file to the disk. It may run beside Write.
 	Sync() error
@@ -113,66 +114,67 @@ type Journal struct {
 
 	syncAlways atomic.Bool
 	observer   atomic.Pointer[func(storage.AuditRecord)]
-	lost       atomic.Int64 // records and outcomes that were to be written later and were not
+	lost       atomic.Int64 // records and outcomes that were to be written later and are lost
 
-	// What every record touches stands together: between two calls little of it stays in the processor's cache.
+	// The fields that every record uses are next to each other: between two calls little of them stays in the processor's
+	// cache.
 	mu        sync.Mutex
 	closed    bool
-	former    bool   // a durward before MACs has left it: its records have none
-	waiting   bool   // somebody has been told to write pending
-	torn      bool   // the disk may hold a part of a line behind segment.size
-	failure   error  // the disk could not be synced: nothing more is put into this segment
-	joined    *group // who waits for what is pending; nil: nobody
+	former    bool   // an older durward has left it, whose records have no MACs
+	waiting   bool   // the writing goroutine has been woken to write pending
+	torn      bool   // the file may have a part of a line after segment.size
+	failure   error  // the disk could not be synced: no more records go into this segment
+	joined    *group // the callers that wait for pending; nil: there are none
 	written   int64  // bytes of lines, of all segments
-	grouped   int    // how many outcomes are in no record yet
+	grouped   int    // number of outcomes that are in no record yet
 	segment   segment
 	pending   []byte     // lines that are not written yet
 	additions []addition // the records in them
-	scratch   []byte     // what is hashed of a record
-	place     []byte     // what its MAC is over
+	scratch   []byte     // the bytes of a record that are hashed
+	place     []byte     // the bytes that its MAC covers
 	mac       []byte
-	fresh     fresh // what is not shipped yet
+	fresh     fresh // the records that are not shipped yet
 
-	grouping []*chain // those with outcomes that are in no record yet; one may stand here twice, or have none any more
+	grouping []*chain // chains with outcomes that are in no record yet; a chain may be here twice, or have no such outcome any more
 	spare    [][]storage.AuditOutcome
 	last     lastCheckpoint
-	stored   map[string]storage.AuditChain // of the store's own records, moved since the last checkpoint
-	wake     chan struct{}                 // pending waits to be written
-	rotation chan struct{}                 // the segment is full
-	ripe     chan struct{}                 // much is to be shipped
+	stored   map[string]storage.AuditChain // chains of the store's own records with new ones since the last checkpoint
+	wake     chan struct{}                 // signals that pending waits to be written
+	rotation chan struct{}                 // signals that the segment is full
+	ripe     chan struct{}                 // signals that much is to be shipped
 	recent   recentShared
 
-	// syncing is held while a segment is synced, and taken before mu: beside one that fails, of which the kernel tells once, another
-	// sync of the same file would succeed.
+	// syncing is held while a segment is synced. It is taken before mu. The kernel reports a failed sync only once, so a
+	// second sync of the same file beside a failing one would succeed.
 	syncing sync.Mutex
-	synced  atomic.Int64 // how much of all that was written is known to be on the disk, or was given up
+	synced  atomic.Int64 // how many of the written bytes are known to be on the disk, or were given up
 	unsure  unsure       // mu guards it
 
 	stop chan struct{}
 	work sync.WaitGroup
 }
 
-// lastCheckpoint is what the next one follows.
+// lastCheckpoint is the checkpoint that the next one follows.
 type lastCheckpoint struct {
 	number int64
 	hash   string
 	at     time.Time
 }
 
-// segment is the file that grows.
+// segment is the segment that grows.
 type segment struct {
 	file   file
 	size   int64
-	latest *chain            // the one that was looked for last; nil: none yet
+	latest *chain            // the chain that was looked up last; nil: none yet
 	chains map[string]*chain // by organization
-	moved  bool              // something was written since the last checkpoint
+	moved  bool              // records were written since the last checkpoint
 	ended  bool              // it has its final checkpoint
 	number int
 	name   string
 	header string // the hash of its first line
 	began  time.Time
 	path   string
-	at     os.FileInfo // what its path led to when it began; nil: not known
+	at     os.FileInfo // the file at its path when it began; nil: not known
 }
 
 type chain struct {
@@ -180,14 +182,14 @@ type chain struct {
 	name  [sha256.Size]byte // its NameHash
 	moved bool
 	parts sharedParts
-	open  *chunkWriter // the chunk of the growing part that its records go into; nil: none yet
+	open  *chunkWriter // the chunk of the growing part for its records; nil: none yet
 
 	outcomes []storage.AuditOutcome // that are in no record yet
-	latest   time.Time              // of the records so far, but for those of a clock that was put back since
+	latest   time.Time              // the latest time of a record, without times from before the clock was put back
 }
 
-// Open takes the first journal in the directory that no process has, or makes one, and ends what a crash has left open in
-// it. Records can be appended at once.
+// Open takes the first journal in the directory that no process uses, or makes one. It ends the segments that a crash has
+// left open in it. Records can be appended at once.
 func Open(o Options) (*Journal, error) {
 	o = o.withDefaults()
 	j := &Journal{
@@ -208,23 +210,24 @@ func Open(o Options) (*Journal, error) {
 	return j, nil
 }
 
-// Node is the journal's name among those of all nodes.
+// Node returns the journal's name among the nodes.
 func (j *Journal) Node() string { return j.node }
 
 // SyncAlways makes every Append wait for the disk.
 func (j *Journal) SyncAlways(on bool) { j.syncAlways.Store(on) }
 
-// Lost is how many records and outcomes that could wait were given up, because the disk took nothing for too long.
+// Lost returns the number of records and outcomes that could wait and were given up, because the disk took no writes for
+// too long.
 func (j *Journal) Lost() int64 { return j.lost.Load() }
 
-// writtenSoFar is how much was written to all segments.
+// writtenSoFar returns the number of bytes that were written to all segments.
 func (j *Journal) writtenSoFar() int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.written
 }
 
-// Stored notes where a chain of the store's own records stands, for the next checkpoint.
+// Stored notes the last record of a chain of the store's own records, for the next checkpoint.
 func (j *Journal) Stored(c storage.AuditChain) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -233,7 +236,7 @@ func (j *Journal) Stored(c storage.AuditChain) {
 	}
 }
 
-// Flush writes what waits to be written.
+// Flush writes the records and outcomes that wait.
 func (j *Journal) Flush() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -243,7 +246,7 @@ func (j *Journal) Flush() error {
 	return j.flushAll()
 }
 
-// Checkpoint makes a checkpoint now, if anything was recorded since the last one.
+// Checkpoint writes a checkpoint now, if anything was recorded since the last one.
 func (j *Journal) Checkpoint() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -13,15 +13,16 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// A segment is a file of lines: one header, then records, then checkpoints among them. The last line of a segment that
+// A segment is a file of lines: one header, then records, with checkpoints among them. The last line of a segment that
 // has ended is its final checkpoint. A record's line is
 //
 //	{"o":"<organization>","n":<sequence>,"h":"<hash, base64url>","m":"<MAC, base64url>","e":<entry>}
 //
-// byte for byte: the reader accepts no other spelling. Node, segment and previous hash are not repeated, they follow from
-// where the line stands. The organization is: whose a line is must not hang on another line, which may be damaged. An entry
-// with a shared part has it, or the sequence of the record that has it (see shared.go). No line has a NUL byte: where one stands, nothing has been
-// written yet (see file_linux.go).
+// byte for byte: the reader accepts no other spelling. Node, segment and previous hash are not in it, because they follow
+// from the position of the line. The organization is in every line: it must not depend on another line, which may be
+// damaged. An entry with a shared part has that part, or the sequence of the record that has it (see shared.go). No line
+// has a NUL byte. The first NUL byte ends the lines: former versions filled the file with zeros ahead, and a power cut
+// may leave zeros.
 const (
 	recordStart = `{"o":"`
 	recordNext  = `","n":`
@@ -36,7 +37,7 @@ const (
 
 var hashText = base64.RawURLEncoding.Strict()
 
-// errLine: a line is no line of a segment.
+// errLine reports that a line is no line of a segment.
 var errLine = errors.New("malformed line")
 
 // header is the first line of a segment.
@@ -45,20 +46,22 @@ type header struct {
 	Node    string    `json:"node"`
 	Segment string    `json:"segment"`
 	Time    time.Time `json:"time"`
-	// Checkpoint and Previous are number and hash of the node's last checkpoint before; 0 and "" for the first segment.
+	// Checkpoint and Previous are the number and the hash of the node's last checkpoint before the segment. They are 0
+	// and "" for the first segment.
 	Checkpoint int64  `json:"checkpoint"`
 	Previous   string `json:"previous,omitempty"`
 }
 
-// hash is what checkpoints know a header by.
+// hash returns the hash of a header. Checkpoints contain it.
 func (h *header) hash() string {
 	sum := sha256.Sum256(marshal(h))
 	return hex.EncodeToString(sum[:])
 }
 
-// Formats. In segments of format 5 records have no MACs. In those of format 4 ids, digests and outcomes are whole, in those of format 3 each outcome is a record of its own, in
-// those of format 2 no entry has a shared part. In those of format 1 entries have the long form, and nothing stands behind
-// the last line.
+// These are the formats of segments and checkpoints. In segments of format 5 records have no MACs. In those of format 4
+// ids, digests and outcomes are also written in full. In those of format 3 each outcome is a record of its own. In those
+// of format 2 no entry has a shared part. In those of format 1 entries have the long form, and no bytes follow the last
+// line.
 const (
 	segmentFormat       = 6
 	bareSegmentFormat   = 5
@@ -66,7 +69,7 @@ const (
 	sharedSegmentFormat = 3
 	plainSegmentFormat  = 2
 	longSegmentFormat   = 1
-	// Of a node of which a checkpoint has this format each record has a MAC, unless that is a checkpoint over what was found.
+	// A checkpoint of checkpointFormat states that each record of its node has a MAC, unless its Found is set.
 	checkpointFormat     = 2
 	bareCheckpointFormat = 1
 )
@@ -78,23 +81,24 @@ type line struct {
 	record     record // when it is neither
 }
 
-// record is what a line says of a record. Its text is a part of the line.
+// record holds the parts of a record's line. Its text is a slice of the line.
 type record struct {
 	organization []byte
 	sequence     int64
 	hash         [sha256.Size]byte
-	mac          storage.AuditMAC // zero: there is none
-	text         []byte           // of the entry; only its own part when there is a shared one
-	shared       *shared          // nil: there is none
+	mac          storage.AuditMAC // zero: it has none
+	text         []byte           // the entry; only its own part when it has a shared part
+	shared       *shared          // nil: the entry has no shared part
 }
 
-// signedLine is the line of a checkpoint. The data is kept as its bytes: those are signed.
+// signedLine is the line of a checkpoint. It keeps the bytes of the data, because the signature covers those.
 type signedLine struct {
 	Checkpoint json.RawMessage `json:"checkpoint"`
 	Signature  []byte          `json:"signature"`
 }
 
-// validOrganization: ids are uuids, or "" for the gateway's own events. What needs escaping cannot be an id.
+// validOrganization reports whether id can be the id of an organization: a UUID, or "" for the gateway's own events. A
+// text that needs escaping cannot be an id.
 func validOrganization[T string | []byte](id T) bool {
 	if len(id) > 64 {
 		return false
@@ -107,7 +111,7 @@ func validOrganization[T string | []byte](id T) bool {
 	return true
 }
 
-// next adds a record with this text to the chain. scratch is used for what is hashed.
+// next adds a record with this text to the chain. It builds the bytes to hash in scratch.
 func next(c *storage.AuditChain, text, scratch []byte) (hash [sha256.Size]byte, used []byte) {
 	if own, part := splitShared(text); part != nil {
 		digest := sha256.Sum256(part)
@@ -121,14 +125,14 @@ func next(c *storage.AuditChain, text, scratch []byte) (hash [sha256.Size]byte, 
 	return link(c, scratch), scratch
 }
 
-// nextSharing is next for an entry with a shared part of that hash.
+// nextSharing does the work of next for an entry with a shared part of that hash.
 func nextSharing(c *storage.AuditChain, own []byte, digest *[sha256.Size]byte, scratch []byte) (hash [sha256.Size]byte, used []byte) {
 	scratch = append(appendLink(scratch[:0], c, sharedLinkMark), digest[:]...)
 	scratch = append(scratch, own...)
 	return link(c, scratch), scratch
 }
 
-// nextOf is next for a record as it stands in a segment.
+// nextOf does the work of next for a record that was read from a segment.
 func nextOf(c *storage.AuditChain, r *record, scratch []byte) (hash [sha256.Size]byte, used []byte) {
 	if r.shared != nil {
 		return nextSharing(c, r.text, &r.shared.digest, scratch)
@@ -136,25 +140,26 @@ func nextOf(c *storage.AuditChain, r *record, scratch []byte) (hash [sha256.Size
 	return next(c, r.text, scratch)
 }
 
-// link moves a chain on by a record of which this is hashed.
+// link adds a record to a chain. hashed holds the bytes to hash for it.
 func link(c *storage.AuditChain, hashed []byte) [sha256.Size]byte {
 	c.Hash = sha256.Sum256(hashed)
 	c.Sequence++
 	return c.Hash
 }
 
-// Marks keep apart what is hashed of records with short entries, of those that have a shared part, and of those with long
-// entries, where the first byte of a length, always 0, stands here.
+// These marks separate the hashed bytes of records with short entries from those with a shared part, and from those with
+// long entries. At the position of the mark, long entries have the first byte of a length, which is always 0.
 const (
 	linkMark       = 2
 	sharedLinkMark = 3
 )
 
-// linkSize is the length of what appendLink appends.
+// linkSize is the number of bytes that appendLink appends.
 const linkSize = sha256.Size + 1 + 8
 
-// appendLink begins what is hashed of the next record of a chain when its entry is short: the hash before it, a mark and
-// its sequence; the text follows. In front of the first record the chain's name is hashed, so that every hash depends on it.
+// appendLink appends the first of the bytes that are hashed for the next record of a chain when its entry is short: the
+// hash before it, a mark and its sequence. The text follows. Before the first record of a chain it uses the hash of the
+// chain's name, so that every hash depends on the name.
 func appendLink(b []byte, c *storage.AuditChain, mark byte) []byte {
 	before := c.Hash
 	if c.Sequence == 0 && before == ([sha256.Size]byte{}) {
@@ -164,7 +169,8 @@ func appendLink(b []byte, c *storage.AuditChain, mark byte) []byte {
 	return binary.BigEndian.AppendUint64(b, uint64(c.Sequence+1))
 }
 
-// appendLongLink is what is hashed of the next record of a chain when its entry is long, as storage.AuditChain.Next does.
+// appendLongLink appends the bytes that are hashed for the next record of a chain when its entry is long, as
+// storage.AuditChain.Next does.
 func appendLongLink(b []byte, c *storage.AuditChain, text []byte) []byte {
 	b = c.AppendName(append(b, c.Hash[:]...))
 	b = binary.BigEndian.AppendUint64(b, uint64(len(text)))
@@ -172,7 +178,8 @@ func appendLongLink(b []byte, c *storage.AuditChain, text []byte) []byte {
 	return binary.BigEndian.AppendUint64(b, uint64(c.Sequence+1))
 }
 
-// appendRecord begins a record's line; its entry and lineEnd follow. A durward before MACs gave none.
+// appendRecord appends the beginning of a record's line. Its entry and lineEnd follow. mac is empty for lines of a
+// durward without MACs.
 func appendRecord(b []byte, organization string, sequence int64, hash *[sha256.Size]byte, mac []byte) []byte {
 	b = append(b, recordStart...)
 	b = append(b, organization...)
@@ -187,7 +194,7 @@ func appendRecord(b []byte, organization string, sequence int64, hash *[sha256.S
 	return append(b, recordEntry...)
 }
 
-// lineEnd follows the entry in a record's line.
+// lineEnd is the text after the entry in a record's line.
 const lineEnd = "}\n"
 
 func appendCheckpoint(b []byte, c *storage.AuditCheckpoint) []byte {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// syncTo returns when all that was written up to mark is on the disk. Who waits while another one syncs shares the next
-// sync with all others who wait.
+// syncTo returns when all bytes that were written up to mark are on the disk. Callers that wait during another sync share
+// the next one.
 func (j *Journal) syncTo(mark int64) error {
 	j.syncing.Lock()
 	defer j.syncing.Unlock()
@@ -31,8 +31,8 @@ func (j *Journal) syncTo(mark int64) error {
 	return nil
 }
 
-// noteUnsynced notes that a sync has failed: what was written since the last one may be gone, whatever a second one says, as the
-// kernel tells once of what it could not write. The segment is over. The journal's lock is held.
+// noteUnsynced notes that a sync has failed. Records since the last sync may be gone, even if a second sync succeeds,
+// because the kernel reports a failed write only once. The segment ends. The journal's lock is held.
 func (j *Journal) noteUnsynced(err error) error {
 	j.options.Log.Error("the audit journal cannot be synced", "error", err.Error())
 	if j.failure == nil {
@@ -41,11 +41,11 @@ func (j *Journal) noteUnsynced(err error) error {
 	return j.failure
 }
 
-// unsure is what of all that was written the segments that were given up may have lost, with all between them: who is so late to ask for
-// that is refused for nothing.
+// unsure is the range of written bytes that the abandoned segments may have lost. It includes all bytes between those
+// segments, so a caller that asks very late for bytes in between gets an error without need.
 type unsure struct {
 	from, to int64
-	cause    error // of the last one
+	cause    error // of the last failure
 }
 
 func (u *unsure) add(from, to int64, cause error) {
@@ -55,7 +55,7 @@ func (u *unsure) add(from, to int64, cause error) {
 	u.to, u.cause = to, cause
 }
 
-// has reports whether what ends at mark belongs to it.
+// has reports whether a record that ends at mark is in the range.
 func (u unsure) has(mark int64) bool { return u.from < mark && mark <= u.to }
 
 func (j *Journal) noteSynced(mark int64) {
@@ -67,7 +67,7 @@ func (j *Journal) noteSynced(mark int64) {
 	}
 }
 
-// write writes what may wait.
+// write writes the records that may wait.
 func (j *Journal) write() {
 	timer := time.NewTimer(0)
 	<-timer.C
@@ -105,7 +105,7 @@ func (j *Journal) maintain() {
 		}
 		if err := j.advance(); err != nil {
 			j.options.Log.Error("the audit journal cannot go on", "error", err.Error())
-			// A full disk is not asked twenty times a second.
+			// A full disk is not tried twenty times a second.
 			select {
 			case <-j.stop:
 				return
@@ -115,7 +115,7 @@ func (j *Journal) maintain() {
 	}
 }
 
-// advance makes the checkpoint or the segment that is due.
+// advance writes the checkpoint, or begins the segment, that is due.
 func (j *Journal) advance() error {
 	j.syncing.Lock()
 	defer j.syncing.Unlock()

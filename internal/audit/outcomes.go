@@ -8,42 +8,44 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// The outcomes of calls that end at about the same time make one record: each by itself would cost a hash and a line. It
-// has the time of the last of them, or of a record that passed them, and each as
+// The outcomes of calls that end at about the same time make one record, since a record for each would cost a hash and a
+// line. The record has the time of the last outcome, or of a record that was written before it although it is later. Each
+// outcome in it is
 //
 //	["<id of the call>",<nanoseconds before that time>,"error",<duration in nanoseconds>,<upstream status>]
 //
-// or, when it is "ok" with status 200, as
+// or, when it is "ok" with status 200,
 //
 //	["<id of the call>",<nanoseconds before that time>,<duration in nanoseconds>]
 //
-// A brief id (see brief.go) is that of an intent so long before the outcome as the duration says.
-// An outcome that is alone, and that nothing passed, makes a record of its own. Intents pass those that wait: they are
-// written when maxOutcomes are there, after laterDelay, and before anything that speaks of all that was recorded.
+// A brief id (see brief.go) is that of an intent whose time is the outcome's less the duration. A single outcome makes a
+// record of its own, unless an intent overtook it. Intents overtake waiting outcomes. Outcomes are written when there are
+// maxOutcomes of them, after laterDelay, and before anything that covers all records so far, such as a checkpoint.
 const (
 	groupName = 'B' // the member's name in the short form
-	// maxOutcomes belongs to the format: a reader takes what has more for none.
+	// maxOutcomes is part of the format: a reader refuses a list that has more.
 	maxOutcomes = 64
-	// groupSpan is more than lies between an outcome and the time of its record, so that whoever reads that much further
-	// finds it.
+	// groupSpan is more than the time between an outcome and its record. A reader that reads so much further finds the
+	// outcome.
 	groupSpan = time.Second
-	// outcomeSize is about what an outcome is long.
+	// outcomeSize is the approximate length of an outcome in bytes.
 	outcomeSize = 100
-	// spareGroups bounds how many lists of outcomes are kept for the next ones.
+	// spareGroups is how many lists of outcomes are kept for reuse.
 	spareGroups = 8
 
 	usualOutcome = "ok"
 	usualStatus  = 200
 )
 
-// Outcome records what became of a call within a few milliseconds. It is counted as lost when that is not possible.
+// Outcome records the outcome of a call within a few milliseconds. It counts the outcome as lost when that is not
+// possible.
 func (j *Journal) Outcome(organization string, o *storage.AuditOutcome) {
 	j.later(organization, func(c *chain) { j.group(c, o) })
 }
 
 // group adds an outcome to those of its chain that wait for a record.
 func (j *Journal) group(c *chain, o *storage.AuditOutcome) {
-	// They may lie far apart when the clock was put, or this waited for a disk.
+	// They may be far apart when the clock was changed, or when this one waited for a disk.
 	if len(c.outcomes) > 0 && o.At.Sub(c.outcomes[0].At).Abs() >= groupSpan/4 {
 		j.closeGroup(c)
 	}
@@ -60,7 +62,7 @@ func (j *Journal) group(c *chain, o *storage.AuditOutcome) {
 	}
 }
 
-// flushAll writes pending with all that waits for a record.
+// flushAll writes pending, with all outcomes that wait for a record.
 func (j *Journal) flushAll() error {
 	j.closeGroups()
 	return j.flush()
@@ -81,8 +83,9 @@ func (j *Journal) closeGroup(c *chain) {
 	all := c.outcomes
 	e := storage.AuditEntry{Kind: storage.AuditCall}
 	last := slices.MaxFunc(all, func(a, b storage.AuditOutcome) int { return a.At.Compare(b.At) })
-	// Not before any of them: who reads backwards has an outcome before its intent. Nor before the intents that passed them:
-	// exports are in the order of time, and chains are to be in theirs. A clock that was put back is no reason to wait for.
+	// The record is not before any of its outcomes, because a backward reader must have an outcome before its intent. It
+	// is also not before the intents that overtook the outcomes: exports are in the order of time, and chains must be
+	// too. A much later time of an intent is ignored: the clock was put back after it.
 	passed := c.latest.After(last.At) && c.latest.Sub(last.At) < groupSpan/2
 	if len(all) > 1 || passed {
 		e.At, e.Event, e.Outcomes = last.At, "outcomes", all
@@ -103,7 +106,7 @@ func (j *Journal) closeGroup(c *chain) {
 	}
 }
 
-// appendOutcomes writes the outcomes of an entry of that time.
+// appendOutcomes appends the outcomes of an entry with the time at.
 func appendOutcomes(b []byte, at time.Time, all []storage.AuditOutcome) []byte {
 	b = append(appendName(b, groupName), '[')
 	last := at.UnixNano()
@@ -125,7 +128,7 @@ func appendOutcomes(b []byte, at time.Time, all []storage.AuditOutcome) []byte {
 	return append(b, ']')
 }
 
-// expandOutcomes writes the long form of outcomes. It is not ok when the value, which is JSON, is none.
+// expandOutcomes appends the long form of outcomes. It is not ok when the value, which is JSON, is no list of outcomes.
 func expandOutcomes(b, value []byte, at int64) (long []byte, ok bool) {
 	var all [maxOutcomes][]byte
 	n, ok := elements(value, all[:])
@@ -168,8 +171,8 @@ func expandOutcomes(b, value []byte, at int64) (long []byte, ok bool) {
 
 var usualElements = [...][]byte{[]byte(`"` + usualOutcome + `"`), strconv.AppendInt(nil, usualStatus, 10)}
 
-// elements cuts a list, which is JSON without blanks, into its elements. It is not ok for other values, and when there is no
-// room for all: a crafted one takes no more memory.
+// elements splits a list, which is JSON without blanks, into its elements. It is not ok for other values, and for lists
+// with more elements than room: a crafted list takes no more memory.
 func elements(list []byte, room [][]byte) (n int, ok bool) {
 	if len(list) < 2 || list[0] != '[' || list[len(list)-1] != ']' {
 		return 0, false
