@@ -13,14 +13,14 @@ type parser struct {
 	chains map[string]*parsedChain // by organization
 }
 
-// parsedChain is the shared parts of a chain so far.
+// parsedChain holds the shared parts of a chain that were read so far.
 type parsedChain struct {
 	sharedParts
 	bySequence map[int64]*shared
 }
 
-// parse reads a line without its line end. The own parts of entries are not looked into: their hashes tell whether they
-// are what was written. The line's bytes are kept by what is returned.
+// parse reads a line without its line end. It does not parse the own parts of entries: their hashes show whether they
+// were changed. The result refers to the bytes of b.
 func (p *parser) parse(b []byte) (line, error) {
 	if bytes.HasPrefix(b, []byte(recordStart)) {
 		r, err := p.parseRecord(b)
@@ -79,7 +79,7 @@ func (p *parser) parseRecord(b []byte) (r record, err error) {
 	return r, err
 }
 
-// parseSequence reads a sequence, which has one spelling.
+// parseSequence reads a sequence. It accepts only one spelling.
 func parseSequence(text []byte) (sequence int64, ok bool) {
 	if len(text) == 0 || len(text) > 18 || text[0] == '0' {
 		return 0, false
@@ -127,7 +127,7 @@ func (p *parser) resolve(r *record) error {
 	return nil
 }
 
-// whole is the entry's whole text.
+// whole returns the full text of the entry.
 func (r *record) whole() []byte {
 	if r.shared == nil {
 		return bytes.Clone(r.text)

@@ -9,12 +9,12 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Append writes a record, and whatever waits to be written, with one write. When it returns nil the record survives the
-// process; with an error (ErrUnavailable) the record does not exist. ID and time of the entry must be set; an outcome, whose
-// Call is, needs no ID.
+// Append writes a record, and all records that wait, with one write. When it returns nil the record survives the process.
+// With an error (ErrUnavailable) the record does not exist. The entry must have an ID and a time. An outcome needs no ID:
+// it has a Call.
 //
-// The first of concurrent callers lets the others add their records and writes all of them: a write costs more than all else
-// that is done for a record.
+// The first of concurrent callers waits for the others to add their records, and writes all of them: a write costs more
+// than all other work for a record.
 func (j *Journal) Append(organization string, e *storage.AuditEntry) error {
 	j.mu.Lock()
 	c, err := j.ready(organization)
@@ -30,8 +30,8 @@ func (j *Journal) Append(organization string, e *storage.AuditEntry) error {
 		j.mu.Unlock()
 		runtime.Gosched()
 		j.mu.Lock()
-		if j.joined == joined { // nobody has written meanwhile
-			_ = j.flush() // told through the group
+		if j.joined == joined { // no other goroutine has written it meanwhile
+			_ = j.flush() // the group has the error
 		}
 		j.mu.Unlock()
 	} else {
@@ -41,10 +41,10 @@ func (j *Journal) Append(organization string, e *storage.AuditEntry) error {
 	return j.finish(joined.err, joined.mark, joined.full)
 }
 
-// full reports whether the segment is to end.
+// full reports whether the segment must end.
 func (j *Journal) full() bool { return j.segment.size >= j.options.SegmentSize }
 
-// finish is what is left to do for a record that was written, or was not.
+// finish ends an Append: it returns the error of the write, asks for a new segment, and syncs when that is required.
 func (j *Journal) finish(err error, mark int64, full bool) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
@@ -60,20 +60,21 @@ func (j *Journal) finish(err error, mark int64, full bool) error {
 	return nil
 }
 
-// group is what concurrent callers of Append wait for.
+// group is the shared result for which concurrent callers of Append wait.
 type group struct {
-	done chan struct{} // closed when what follows is set
+	done chan struct{} // closed when the next fields are set
 	err  error
-	mark int64 // of what was written
-	full bool  // the segment is
+	mark int64 // the number of bytes that were written so far
+	full bool  // the segment is full
 }
 
-// Later writes a record within a few milliseconds. It is counted as lost when that is not possible.
+// Later writes a record within a few milliseconds. It counts the record as lost when that is not possible.
 func (j *Journal) Later(organization string, e *storage.AuditEntry) {
 	j.later(organization, func(c *chain) { j.add(c, e, 1) })
 }
 
-// later lets put take what may wait, with the journal's lock held, and has it written.
+// later calls put, which adds a record or outcome that may wait, with the journal's lock held. It then wakes the
+// goroutine that writes.
 func (j *Journal) later(organization string, put func(*chain)) {
 	j.mu.Lock()
 	c, err := j.ready(organization)
@@ -98,10 +99,10 @@ func (j *Journal) later(organization string, put func(*chain)) {
 	}
 }
 
-// overfull reports whether no more records may wait to be written.
+// overfull reports whether so many records wait that no more may be added.
 func (j *Journal) overfull() bool { return len(j.pending)+outcomeSize*j.grouped > maxPending }
 
-// usable returns nil when records can be added.
+// usable returns nil when records can be added, else an error.
 func (j *Journal) usable() error {
 	switch {
 	case j.closed:
@@ -143,17 +144,17 @@ type addition struct {
 	previous   [sha256.Size]byte
 	hash       [sha256.Size]byte
 	at         int64 // Unix nanoseconds
-	start, end int   // of its text in pending, without the shared part
+	start, end int   // the range of its text in pending, without the shared part
 	shared     *shared
 	defines    bool // others may refer to its shared part
-	waits      int  // how much is lost without it; 0: it is not to be written later
+	waits      int  // number of records or outcomes that are lost without it; 0: it must not be written later
 }
 
 // add puts a record into pending.
 func (j *Journal) add(c *chain, e *storage.AuditEntry, waits int) {
 	a := j.addition(c)
 	a.at, a.waits = e.At.UnixNano(), waits
-	if e.At.After(c.latest) || c.latest.Sub(e.At) >= groupSpan { // else intents at the same time overtook each other
+	if e.At.After(c.latest) || c.latest.Sub(e.At) >= groupSpan { // else concurrent intents overtook each other
 		c.latest = e.At
 	}
 	own := linkSize
@@ -169,7 +170,7 @@ func (j *Journal) add(c *chain, e *storage.AuditEntry, waits int) {
 	j.addLine(a, j.scratch[own:])
 }
 
-// addition begins the next one, which is of this chain.
+// addition adds an empty addition for the next record of this chain.
 func (j *Journal) addition(c *chain) *addition {
 	j.additions = append(j.additions, addition{chain: c, sequence: c.Sequence + 1, previous: c.Hash})
 	return &j.additions[len(j.additions)-1]
@@ -191,7 +192,7 @@ func (j *Journal) sharedOf(c *chain, e *storage.AuditEntry) *shared {
 	return s
 }
 
-// addLine puts a record, whose chain has moved on, into pending.
+// addLine adds a record to pending. The record's chain is already at it.
 func (j *Journal) addLine(a *addition, text []byte) {
 	c := a.chain
 	j.place = c.AppendPlace(j.place[:0], &c.name)
@@ -212,7 +213,7 @@ func (j *Journal) addLine(a *addition, text []byte) {
 	c.moved = true
 }
 
-// withdraw takes out of pending what could not be written and must not be later.
+// withdraw takes the records out of pending that could not be written. It adds those again that may be written later.
 func (j *Journal) withdraw() {
 	lines, additions := j.pending, j.additions
 	j.pending, j.additions = nil, nil
@@ -237,10 +238,10 @@ func (j *Journal) withdraw() {
 	}
 }
 
-// Observe lets f see every record. It is called with the journal's lock held: it must not block.
+// Observe sets f as the function that gets every record. It is called with the journal's lock held, so it must not block.
 func (j *Journal) Observe(f func(storage.AuditRecord)) { j.observer.Store(&f) }
 
-// observed shows the observer what was written.
+// observed passes the written records to the observer.
 func (j *Journal) observed() {
 	f := j.observer.Load()
 	if f == nil {
@@ -256,8 +257,8 @@ func (j *Journal) observed() {
 	}
 }
 
-// flush writes pending, and tells those who wait for it. On an error the file ends with its last whole line, and what may
-// be written later is still pending.
+// flush writes pending and wakes the callers that wait for it. On an error the file ends with its last complete line, and
+// records that may be written later are still pending.
 func (j *Journal) flush() error {
 	if len(j.pending) == 0 {
 		return nil
@@ -279,7 +280,7 @@ func (j *Journal) flush() error {
 	return err
 }
 
-// tell ends the waiting of those whose records were in pending.
+// tell wakes the callers whose records were in pending, and gives them the result.
 func (j *Journal) tell(err error) {
 	if g := j.joined; g != nil {
 		j.joined = nil
@@ -288,7 +289,7 @@ func (j *Journal) tell(err error) {
 	}
 }
 
-// put appends whole lines to the segment or leaves it as it was.
+// put appends complete lines to the segment, or leaves it unchanged.
 func (j *Journal) put(lines []byte) error {
 	if j.torn {
 		if err := j.segment.file.Truncate(j.segment.size); err != nil {

@@ -6,19 +6,20 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// lineKeys tell which lines of a segment a gateway with the master key has written. A nil one takes all. Only one may use them at a time.
+// lineKeys check which lines of a segment were written by a gateway with the master key. A nil *lineKeys accepts all
+// lines. It must not be used concurrently.
 type lineKeys struct {
 	macs       storage.AuditMACs
 	signatures Verifier
 	scratch    []byte
 }
 
-// keys are those of the journal's gateway.
+// keys returns the keys of the journal's gateway.
 func (j *Journal) keys() *lineKeys {
 	return &lineKeys{macs: j.options.MACs, signatures: j.options.Signer}
 }
 
-// provenChain is where a chain stands, as far as it is proven.
+// provenChain is a chain up to its last proven record.
 type provenChain struct {
 	storage.AuditChain
 	name [sha256.Size]byte // its NameHash
@@ -30,21 +31,22 @@ func newProvenChain(organization, node, segment string) *provenChain {
 	return c
 }
 
-// signed reports whether a checkpoint is one of the gateway.
+// signed reports whether the gateway signed a checkpoint.
 func (k *lineKeys) signed(c *storage.AuditCheckpoint) bool {
 	return k == nil || checkSignature(c, k.signatures)
 }
 
-// proves moves the chain on by a record that the gateway has written at this place, which sealed tells. proven tells that also the
-// record's text is what was written: a record behind one that is gone has a MAC, and what its hash was made of is not known. In a
-// bare segment, of a durward before MACs, nothing can be told, and what stands there is taken.
+// proves checks a record and moves the chain to it when the gateway wrote the record at this place. sealed reports that.
+// proven also reports that the record's text is unchanged. A record after a missing one has a valid MAC, but the input of
+// its hash is not known, so it is sealed and not proven. A bare segment, of a durward without MACs, has nothing to check,
+// and all its records are accepted.
 func (k *lineKeys) proves(c *provenChain, r *record, bare bool) (proven, sealed bool) {
 	if k == nil || bare {
 		c.Sequence, c.Hash = r.sequence, r.hash
 		return true, true
 	}
 	if r.sequence <= c.Sequence {
-		return false, false // as when a line was written twice
+		return false, false // for example, a line was written twice
 	}
 	follows := c.AuditChain
 	var hash [sha256.Size]byte
@@ -59,6 +61,6 @@ func (k *lineKeys) proves(c *provenChain, r *record, bare bool) (proven, sealed 
 	return proven, true
 }
 
-// bare reports whether the segment is of a durward before MACs. One without a first line is not: who takes that away must not get rid of
-// the MACs by it.
+// bare reports whether a durward without MACs wrote the segment. A segment without a first line is not bare: an attacker
+// who removes that line must not get rid of the MACs by it.
 func (h *header) bare() bool { return h != nil && h.Format <= bareSegmentFormat }

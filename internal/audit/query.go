@@ -10,7 +10,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Row is an event as people see it: an intent and its outcome are one.
+// Row is one event for display: an intent and its outcome make one row.
 type Row struct {
 	storage.AuditEntry
 	Node     string
@@ -19,7 +19,7 @@ type Row struct {
 	Hash     string // hex; of the first record
 }
 
-// Filter narrows what is read of an organization's audit log. Zero members do not narrow; From and To are required.
+// Filter selects records of an organization's audit log. Zero members select all; From and To are required.
 type Filter struct {
 	OrganizationID string
 	From, To       time.Time // To is exclusive
@@ -45,7 +45,7 @@ func (f *Filter) passes(e *storage.AuditEntry) bool {
 	return true
 }
 
-// Query reads one page of the audit log, newest first. What this node has recorded is in it.
+// Query reads one page of the audit log, newest first. It includes all records of this node.
 func (t *Trail) Query(ctx context.Context, f Filter, page storage.PageRequest) (storage.Page[Row], error) {
 	if err := t.Ship(ctx); err != nil {
 		return storage.Page[Row]{}, err
@@ -53,7 +53,7 @@ func (t *Trail) Query(ctx context.Context, f Filter, page storage.PageRequest) (
 	return Query(ctx, t.store, f, page)
 }
 
-// Query reads one page of what is in the store, newest first.
+// Query reads one page of the records in the store, newest first.
 func Query(ctx context.Context, store storage.Audits, f Filter, page storage.PageRequest) (storage.Page[Row], error) {
 	var result storage.Page[Row]
 	first := (page.Number - 1) * page.Limit
@@ -62,7 +62,7 @@ func Query(ctx context.Context, store storage.Audits, f Filter, page storage.Pag
 	err := backwards(ctx, store, storage.AuditFilter{OrganizationID: f.OrganizationID, From: f.From, To: to.Add(groupSpan)}, func(r *storage.AuditRecord) {
 		e, err := EntryOf(r)
 		if err != nil {
-			return // tampered with: Verify tells
+			return // tampered with: Verify reports it
 		}
 		if completed.take(&e, to) || !e.At.Before(to) {
 			return
@@ -79,7 +79,7 @@ func Query(ctx context.Context, store storage.Audits, f Filter, page storage.Pag
 	return result, err
 }
 
-// completions are outcomes by the ids of the intents, which were before them.
+// completions holds outcomes by the ids of their intents, which are older.
 type completions map[string]completion
 
 type completion struct {
@@ -88,7 +88,8 @@ type completion struct {
 	detail     map[string]any
 }
 
-// take keeps what was before to of an entry that completes others. It is false for all other entries.
+// take keeps the outcomes of an entry that are before to. It returns false for entries that have no outcome of another
+// entry.
 func (c completions) take(e *storage.AuditEntry, to time.Time) bool {
 	switch {
 	case e.Call != "" && e.At.Before(to):
@@ -107,7 +108,7 @@ func (c completions) take(e *storage.AuditEntry, to time.Time) bool {
 	return true
 }
 
-// complete adds its outcome to an intent.
+// complete adds the outcome to its intent.
 func (c completions) complete(e *storage.AuditEntry) {
 	outcome, ok := c[e.ID]
 	if !ok {
@@ -124,13 +125,13 @@ func (c completions) complete(e *storage.AuditEntry) {
 	}
 }
 
-// pageChunks is how many chunks are read at once.
+// pageChunks is the number of chunks that are read at once.
 const pageChunks = 32
 
-// precision is that of times in a store.
+// precision is the precision of times in a store.
 const precision = time.Microsecond
 
-// window is a span of time with all records of an organization in it.
+// window is a time span with all records of an organization in it.
 type window struct {
 	from    time.Time
 	records []timed // oldest first
@@ -141,7 +142,7 @@ type timed struct {
 	storage.AuditRecord
 }
 
-// readWindow reads the last part of [f.From, f.To) that can be read at once. Both are multiples of precision.
+// readWindow reads the last part of [f.From, f.To) that can be read at once. Both must be multiples of precision.
 func readWindow(ctx context.Context, store storage.Audits, f storage.AuditFilter) (window, error) {
 	w := window{from: f.From}
 	var chunks []storage.AuditChunk
@@ -154,7 +155,7 @@ func readWindow(ctx context.Context, store storage.Audits, f storage.AuditFilter
 		if len(chunks) < limit {
 			break
 		}
-		// All chunks that are left end no later than the last of these.
+		// The remaining chunks end no later than the last of these.
 		if from := chunks[len(chunks)-1].To; from.Before(f.To) {
 			if from.After(w.from) {
 				w.from = from
@@ -163,7 +164,7 @@ func readWindow(ctx context.Context, store storage.Audits, f storage.AuditFilter
 		}
 	}
 	for i := range chunks {
-		records, _ := ReadChunk(&chunks[i]) // what was tampered with is shown all the same; Verify tells
+		records, _ := ReadChunk(&chunks[i]) // tampered records are shown too; Verify reports them
 		w.take(records, f.To)
 	}
 	own, err := store.AuditRecords(ctx, storage.AuditFilter{OrganizationID: f.OrganizationID, From: w.from, To: f.To})
@@ -201,12 +202,12 @@ func backwards(ctx context.Context, store storage.Audits, filter storage.AuditFi
 	return nil
 }
 
-// Records calls each with the records of an organization between filter.From and filter.To, oldest first. It ends with the
+// Records calls each with the records of an organization between filter.From and filter.To, oldest first. It stops at the
 // first error of each.
 func Records(ctx context.Context, store storage.Audits, filter storage.AuditFilter, each func(*storage.AuditRecord) error) error {
 	filter.From, filter.To = filter.From.Truncate(precision), filter.To.Truncate(precision)
 	end := filter.To
-	// Stores read from the end: spans are taken that can be read at once.
+	// Stores read from the end. So the records are read in spans that can be read at once.
 	for span := time.Hour; filter.From.Before(end); {
 		if filter.To = filter.From.Add(span); filter.To.After(end) {
 			filter.To = end

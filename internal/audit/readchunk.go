@@ -13,10 +13,10 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// ErrTampered: records are not what was written.
+// ErrTampered reports that records were changed after they were written.
 var ErrTampered = errors.New("does not match its hash")
 
-// RecordError says which record of a chain is not what was written.
+// RecordError names the record of a chain that was changed.
 type RecordError struct {
 	Sequence int64
 	Err      error
@@ -24,11 +24,11 @@ type RecordError struct {
 
 func (e *RecordError) Error() string { return fmt.Sprintf("record %d: %v", e.Sequence, e.Err) }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *RecordError) Unwrap() error { return e.Err }
 
-// ReadChunk returns a chunk's records with their hashes, which are computed anew. A *RecordError names the first that is
-// not what was written; all that can be read is returned with it.
+// ReadChunk returns a chunk's records with their hashes, which it computes again. A *RecordError names the first record
+// that was changed. All records that can be read are returned with it.
 func ReadChunk(c *storage.AuditChunk) ([]storage.AuditRecord, error) {
 	body, err := unpack(c.Data)
 	if err != nil {
@@ -63,16 +63,17 @@ func ReadChunk(c *storage.AuditChunk) ([]storage.AuditRecord, error) {
 	return records, wrong
 }
 
-// chunkReader takes the records out of a chunk's body.
+// chunkReader reads the records of a chunk's body.
 type chunkReader struct {
 	body   []byte
 	format byte
-	room   int       // how much longer the texts with shared parts, and with what they repeat, may be in all
-	parts  []string  // the shared part of each record so far; "": it has none
-	before briefPart // of the last record that has one
+	room   int       // by how many bytes shared and repeated parts may still lengthen the texts
+	parts  []string  // the shared part of each record so far; "": the record has none
+	before briefPart // of the last record that begins with a brief id and a time
 }
 
-// next returns the next record's whole text and the beginning of its hash. It is not ok when what stands there is no record.
+// next returns the next record's full text and the beginning of its hash. It is not ok when the bytes there are no
+// record.
 func (r *chunkReader) next() (mark, text []byte, ok bool) {
 	size, ok := r.number()
 	if !ok {
@@ -111,7 +112,7 @@ func (r *chunkReader) next() (mark, text []byte, ok bool) {
 	return mark, text, true
 }
 
-// part is the shared part of the record that is read.
+// part returns the shared part of the record that is read.
 func (r *chunkReader) part() (part string, ok bool) {
 	back, ok := r.number()
 	switch {

@@ -8,19 +8,20 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Bounds of the refusals that are recorded: whoever is refused must not fill the disk, nor keep what others are refused out of the log.
+// These bounds limit the refusals that are recorded. A refused caller must not fill the disk, nor keep the refusals of
+// other callers out of the log.
 const (
-	refusedTokensPerSecond = 10 // of nobody in particular
+	refusedTokensPerSecond = 10 // of tokens that belong to no known user
 	refusedTokensBurst     = 100
-	refusalsPerSecond      = 2 // of one user in an organization
+	refusalsPerSecond      = 2 // for one user in an organization
 	refusalBurst           = 50
-	allRefusalsPerSecond   = 100 // of all users
+	allRefusalsPerSecond   = 100 // for all users together
 	allRefusalsBurst       = 2000
-	// maxRefused is how many users have a bound of their own at a time; the others share one.
+	// maxRefused is the number of users that have a bound of their own at a time. All other users share one bound.
 	maxRefused = 4096
 )
 
-// refusals bounds which refusals are recorded, and counts those that are not.
+// refusals decides which refusals are recorded, and counts those that are not.
 type refusals struct {
 	now     func() time.Time
 	dropped atomic.Int64
@@ -29,7 +30,7 @@ type refusals struct {
 	tokens bucket
 	all    bucket
 	users  map[refusedUser]*bucket
-	untold map[string]int64 // not recorded, by organization, since it was last said
+	untold map[string]int64 // unrecorded refusals by organization since the last call of tell
 }
 
 type refusedUser struct{ organization, user string }
@@ -41,7 +42,7 @@ func newRefusals(now func() time.Time) *refusals {
 	}
 }
 
-// allow reports whether one more refusal is recorded; organization "" is that of nobody in particular.
+// allow reports whether one more refusal is recorded. Organization "" stands for tokens that belong to no known user.
 func (r *refusals) allow(organization, user string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,7 +60,7 @@ func (r *refusals) allow(organization, user string) bool {
 	return ok
 }
 
-// user is the bound of a user.
+// user returns the bound of a user.
 func (r *refusals) user(who refusedUser, now time.Time) *bucket {
 	if b := r.users[who]; b != nil {
 		return b
@@ -82,7 +83,7 @@ func (r *refusals) user(who refusedUser, now time.Time) *bucket {
 	return b
 }
 
-// tell returns how many refusals were not recorded since it was called last, by organization.
+// tell returns the number of unrecorded refusals since its last call, by organization.
 func (r *refusals) tell() map[string]int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -115,19 +116,19 @@ func (b *bucket) fill(now time.Time) {
 	b.at = now
 }
 
-// idle reports whether the bucket is as a new one.
+// idle reports whether the bucket is in the state of a new one.
 func (b *bucket) idle(now time.Time) bool {
 	b.fill(now)
 	return b.spent == 0
 }
 
-// AllowRefusal reports whether one more refusal is recorded: of a user's write or credential, or, with organization "", of a token
-// that is nobody's. How many were not is recorded by organization.
+// AllowRefusal reports whether one more refusal is recorded. The refusal is that of a user's write or credential, or,
+// with organization "", that of a token which belongs to no known user.
 func (t *Trail) AllowRefusal(organization, user string) bool {
 	return t.refusals.allow(organization, user)
 }
 
-// recordUnrecorded records how many refusals were not recorded.
+// recordUnrecorded records the number of refusals that were not recorded.
 func (t *Trail) recordUnrecorded() {
 	for organization, n := range t.refusals.tell() {
 		now := t.refusals.now().UTC()
