@@ -228,7 +228,7 @@ func (j *Journal) withdraw() {
 		if a := &additions[i]; a.waits > 0 {
 			again, text := j.addition(a.chain), lines[a.start:a.end]
 			again.at, again.shared, again.waits = a.at, a.shared, a.waits
-			// There may be room now for what there was none for, and several records have it, each by itself.
+			// A shared part may now have room that it did not have before. Several records may have a copy of it.
 			if s := a.shared; s != nil && a.chain.parts.byText[s.text] != nil {
 				again.shared = a.chain.parts.byText[s.text]
 			}

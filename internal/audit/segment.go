@@ -58,8 +58,8 @@ func segmentPath(dir string, number int) string {
 	return filepath.Join(dir, segmentName(number)+segmentSuffix)
 }
 
-// claim takes a journal's directory that no process has and that trusted (nil: any) lets it go on with, or makes one with a new node's
-// name.
+// claim takes a journal's directory that no process uses and that trusted allows to continue (nil: any). When there is
+// none, it makes a directory with a new node's name.
 func claim(root string, log *slog.Logger, trusted func(dir string) bool) (dir string, unlock func(), err error) {
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return "", nil, err
@@ -71,7 +71,7 @@ func claim(root string, log *slog.Logger, trusted func(dir string) bool) (dir st
 	for _, dir := range nodes {
 		numbers, err := segments(dir)
 		if err != nil || len(numbers) == 0 {
-			continue // somebody removed them: under this name their numbers would begin anew
+			continue // the segments were removed: with this name the numbers would start again
 		}
 		unlock, err = lock(filepath.Join(dir, lockFile))
 		switch {
@@ -85,13 +85,13 @@ func claim(root string, log *slog.Logger, trusted func(dir string) bool) (dir st
 			log.Info("a former durward has left an audit journal, whose records have no MACs: another one is begun", "node", filepath.Base(dir))
 			unlock()
 		case trusted != nil && !trusted(dir):
-			unlock() // it was told why
+			unlock() // the reason has been logged
 		default:
 			return dir, unlock, nil
 		}
 	}
 	var id [8]byte
-	_, _ = rand.Read(id[:]) // never fails: it crashes the process instead
+	_, _ = rand.Read(id[:]) // Read never returns an error: it crashes the process instead
 	dir = filepath.Join(root, hex.EncodeToString(id[:]))
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return "", nil, err
@@ -103,14 +103,14 @@ func claim(root string, log *slog.Logger, trusted func(dir string) bool) (dir st
 	return dir, unlock, err
 }
 
-// ofLaterFormat reports whether one of the journal's segments has a format that a later durward has brought: this one can neither end
-// nor ship it.
+// ofLaterFormat reports whether one of the journal's segments has a format of a later durward. This version can neither
+// end nor ship such a segment.
 func ofLaterFormat(dir string, numbers []int) bool {
 	return slices.ContainsFunc(numbers, func(number int) bool { return formatOf(dir, number) > segmentFormat })
 }
 
-// ofFormerFormat reports whether one of the journal's segments is of a durward before MACs. A node's records have MACs all, or none: else
-// who leaves them off could say that they are the former ones.
+// ofFormerFormat reports whether a durward without MACs wrote one of the journal's segments. Either all records of a node
+// have MACs or none has: else an attacker who leaves MACs off could claim that the records are old ones.
 func ofFormerFormat(dir string, numbers []int) bool {
 	return slices.ContainsFunc(numbers, func(number int) bool {
 		format := formatOf(dir, number)
@@ -118,7 +118,8 @@ func ofFormerFormat(dir string, numbers []int) bool {
 	})
 }
 
-// formatOf is what a segment's first line says of its format; 0 when it cannot be read, which is told by what opens it next.
+// formatOf returns the format in a segment's first line. It returns 0 when the line cannot be read; the next code that
+// opens the segment reports that.
 func formatOf(dir string, number int) int {
 	f, err := os.Open(segmentPath(dir, number))
 	if err != nil {
@@ -133,7 +134,7 @@ func formatOf(dir string, number int) int {
 	return h.Format
 }
 
-// errLocked: another process has the journal.
+// errLocked reports that another process has the journal.
 var errLocked = errors.New("in use")
 
 // nodeDirs lists the directories of journals.
@@ -159,13 +160,13 @@ func syncPath(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// maxHeader is more than a segment's first line is long.
+// maxHeader is more bytes than a segment's first line has.
 const maxHeader = 1 << 10
 
-// maxSegment is more than any segment's number.
+// maxSegment is greater than any segment's number.
 const maxSegment = 1 << 30
 
-// begin ends what a crash has left, and begins a segment.
+// begin ends the segments that a crash has left open, and begins a segment.
 func (j *Journal) begin() error {
 	number, err := j.resume()
 	if err != nil {
@@ -174,14 +175,14 @@ func (j *Journal) begin() error {
 	return j.open(number)
 }
 
-// resume ends what a crash has left, and returns the number of the next segment.
+// resume ends the segments that a crash has left open, and returns the number of the next segment.
 func (j *Journal) resume() (number int, err error) {
 	numbers, err := segments(j.dir)
 	if err != nil {
 		return 0, err
 	}
 	number = 1
-	// The last one may be a file without a single line: then the one before it knows the last checkpoint.
+	// The last file may have no line at all: then the file before it has the last checkpoint.
 	for _, n := range numbers[max(0, len(numbers)-2):] {
 		kept, err := j.recover(n)
 		if err != nil {
@@ -191,7 +192,7 @@ func (j *Journal) resume() (number int, err error) {
 			number++
 		}
 	}
-	// One that was set aside had its number.
+	// The numbers of segments that were set aside are not used again.
 	aside, err := numbersOf(j.dir, segmentSuffix+damagedSuffix)
 	if err != nil {
 		return 0, err
@@ -199,14 +200,15 @@ func (j *Journal) resume() (number int, err error) {
 	if n := len(aside); n > 0 {
 		number = max(number, aside[n-1]+1)
 	}
-	// All of it is in the segments now. Without it a page of it cannot come back at the next power cut.
+	// All lines of the ring are in the segments now. The ring is removed, so that an old page of it cannot return at the
+	// next power cut.
 	if err := os.Remove(filepath.Join(j.dir, ringName)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		j.options.Log.Warn("the ring of an audit journal cannot be removed", "error", err.Error())
 	}
 	return number, nil
 }
 
-// open begins a segment. The former one has ended or is given up.
+// open begins a segment. The previous one has ended or was abandoned.
 func (j *Journal) open(number int) error {
 	path := segmentPath(j.dir, number)
 	f, err := j.options.create(path)
@@ -225,13 +227,13 @@ func (j *Journal) open(number int) error {
 	j.fresh.begin(number, 0)
 	j.fresh.growing().to = j.segment.size
 	j.torn, j.failure = false, nil
-	j.recent = recentShared{} // else it keeps the former segment's chains
+	j.recent = recentShared{} // else it would keep the previous segment's chains in memory
 	j.noteSynced(j.written)
 	return nil
 }
 
-// rotate ends the segment and begins the next. When the disk may have lost what was written, the segment ends with what
-// is there. The locks of syncs and of the journal are held.
+// rotate ends the segment and begins the next. When the disk may have lost written records, the segment ends with the
+// records that are there. The locks of syncs and of the journal are held.
 func (j *Journal) rotate() error {
 	former := j.segment
 	if err := j.end(); err != nil && j.failure == nil {
@@ -241,8 +243,8 @@ func (j *Journal) rotate() error {
 		j.unsure.add(j.synced.Load(), j.written, j.failure)
 		j.giveUp()
 		j.tell(j.failure)
-		j.dropFresh() // the file may have less
-		// The next segment follows what was in a file that is gone: Verify finds the gap.
+		j.dropFresh() // the file may have fewer records
+		// The next segment follows records of a file that is gone: Verify finds the gap.
 		if !errors.Is(j.failure, errGone) {
 			if _, err := j.recover(former.number); err != nil {
 				return err
@@ -255,7 +257,7 @@ func (j *Journal) rotate() error {
 	return former.file.Close()
 }
 
-// giveUp counts what waits to be written as lost.
+// giveUp counts the records and outcomes that wait as lost.
 func (j *Journal) giveUp() {
 	j.closeGroups()
 	for i := range j.additions {
@@ -264,10 +266,10 @@ func (j *Journal) giveUp() {
 	j.pending, j.additions = nil, nil
 }
 
-// errGone: the segment's file was removed or replaced. What is written to it, nobody will find.
+// errGone reports that the segment's file was removed or replaced. Nobody will find further records in it.
 var errGone = errors.New("its file was removed or replaced")
 
-// notice looks whether the segment's file is still where it was made.
+// notice checks whether the segment's file is still at its path, and still has all its bytes.
 func (j *Journal) notice() {
 	if j.failure != nil || j.segment.at == nil {
 		return
@@ -283,7 +285,7 @@ func (j *Journal) notice() {
 	}
 }
 
-// noteFault ends the segment when an error says that a file of it is not as it was left.
+// noteFault ends the segment when err is errFault: its file was changed, or its disk fails.
 func (j *Journal) noteFault(err error) {
 	if !errors.Is(err, errFault) || j.failure != nil {
 		return
@@ -293,7 +295,7 @@ func (j *Journal) noteFault(err error) {
 	signal(j.rotation)
 }
 
-// end writes what is pending and the final checkpoint, unless that is done.
+// end writes pending and the final checkpoint, unless that is done.
 func (j *Journal) end() error {
 	if j.failure != nil {
 		return j.failure
@@ -311,10 +313,10 @@ func (j *Journal) end() error {
 	return nil
 }
 
-// checkpoint writes a checkpoint of what moved since the last one, and of all chains of the segment when it is its final
-// one.
+// checkpoint writes a checkpoint of the chains with new records since the last one. The final checkpoint of a segment has
+// all its chains.
 func (j *Journal) checkpoint(final bool) error {
-	// It speaks of what is before it in the file.
+	// A checkpoint covers the records before it in the file.
 	if err := j.flushAll(); err != nil {
 		return err
 	}
@@ -351,19 +353,19 @@ func (j *Journal) sign(c Checkpoint) (storage.AuditCheckpoint, lastCheckpoint) {
 	return signed, lastCheckpoint{number: c.Number, hash: checkpointHash(&signed), at: c.Time}
 }
 
-// recover makes a segment that has no final checkpoint end with one: of what is in its file and in the ring, without an
-// unfinished last line. It never touches a whole line. A file of which the beginning was cut off is set aside; one that was
-// never begun is removed, which kept tells.
+// recover ends a segment that has no final checkpoint with one. The checkpoint covers the records in the segment's file
+// and in the ring. recover cuts away an unfinished last line, and never touches a complete line. It sets aside a file
+// whose beginning was cut off. It removes a file that has no first line yet, and then returns false for kept.
 func (j *Journal) recover(number int) (kept bool, err error) {
 	path := segmentPath(j.dir, number)
 	all, err := scan(path, j.keys())
 	if errors.Is(err, os.ErrNotExist) {
-		return true, nil // set aside or removed when this was tried before, and no segment could be begun behind it
+		return true, nil // an earlier attempt set it aside or removed it, and could not begin a segment after it
 	}
 	if err != nil {
 		return true, err
 	}
-	// More than a first line that was not finished, or this process has finished it.
+	// The file has more than an unfinished first line, or this process had finished that line.
 	if all.size == 0 && (all.torn > maxHeader || number == j.segment.number) {
 		j.options.Log.Error("a segment of the audit journal has no beginning and is set aside", "segment", segmentName(number))
 		return true, os.Rename(path, path+damagedSuffix)
@@ -384,14 +386,14 @@ func (j *Journal) recover(number int) (kept bool, err error) {
 		j.last.number, j.last.hash = c.Number, checkpointHash(c)
 	}
 	if all.final && len(more) == 0 {
-		return true, syncPath(path) // who ended it may not have come to that
+		return true, syncPath(path) // the process that ended it may not have synced the directory entry
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return true, err
 	}
 	defer f.Close()
-	// Also what was laid out and never written goes.
+	// This also removes zeros that a former version allocated ahead.
 	if err := f.Truncate(size); err != nil {
 		return true, err
 	}
@@ -409,14 +411,14 @@ func (j *Journal) recover(number int) (kept bool, err error) {
 		more = appendCheckpoint(more, &signed)
 	}
 	if _, err := f.Write(more); err != nil {
-		return true, errors.Join(err, f.Truncate(size)) // the ring has it still
+		return true, errors.Join(err, f.Truncate(size)) // the ring still has the lines
 	}
 	j.last = last
 	j.options.Log.Warn("the audit journal was not closed; it is recovered", "segment", segmentName(number), "records", all.records, "cut_bytes", cut)
 	return true, f.Sync()
 }
 
-// found is what a segment's file holds.
+// found holds the contents of a segment's file.
 type found struct {
 	node, segment string
 	header        *header
@@ -425,8 +427,8 @@ type found struct {
 	checkpoint    *storage.AuditCheckpoint // the last one
 	final         bool
 	records       int
-	size          int64 // of the whole lines
-	torn          int64 // bytes behind them
+	size          int64 // of the complete lines
+	torn          int64 // bytes after them
 	parser        parser
 }
 
@@ -440,8 +442,8 @@ func scan(path string, keys *lineKeys) (*found, error) {
 	return scanFrom(f, filepath.Base(filepath.Dir(path)), number, keys)
 }
 
-// scanFrom reads a segment. Lines that are none, and those that the gateway has not written as far as keys can tell, are passed over:
-// they are kept, and found by Verify.
+// scanFrom reads a segment. It skips lines that are malformed, and lines that the gateway did not write as far as keys
+// can show. Such lines are kept, and Verify finds them.
 func scanFrom(r io.Reader, node, segment string, keys *lineKeys) (*found, error) {
 	all := &found{node: node, segment: segment, keys: keys, chains: make(map[string]*provenChain)}
 	lines := newLines(r)
@@ -485,17 +487,18 @@ func (all *found) take(l *line) {
 	}
 }
 
-// lines reads whole lines. They end at the end of the file or at the first NUL byte: a segment that grows is laid out ahead
-// with zeros.
+// lines reads complete lines. It stops at the end of the file or at the first NUL byte: a former version allocated zeros
+// ahead of the lines, and a power cut may leave zeros.
 type lines struct {
 	reader *bufio.Reader
-	offset int64 // behind the last whole line
+	offset int64 // the end of the last complete line
 	buffer []byte
 }
 
 func newLines(r io.Reader) *lines { return &lines{reader: bufio.NewReaderSize(r, 64<<10)} }
 
-// next returns the next line without its end, good until the next call; io.EOF when there is no further whole one.
+// next returns the next line without its line end. The line is valid until the next call. It returns io.EOF when there is
+// no further complete line.
 func (l *lines) next() ([]byte, error) {
 	l.buffer = l.buffer[:0]
 	for {
@@ -524,7 +527,8 @@ func (l *lines) next() ([]byte, error) {
 	}
 }
 
-// torn is how many bytes stand behind the last whole line, without the zeros at the end. It is called after io.EOF.
+// torn returns the number of bytes after the last complete line, without the zeros at the end. It must be called after
+// io.EOF.
 func (l *lines) torn() (int64, error) {
 	torn, at := int64(0), int64(0)
 	for part, buffer := l.buffer, make([]byte, 64<<10); ; {
@@ -544,7 +548,7 @@ func (l *lines) torn() (int64, error) {
 
 var zeroPage [pageSize]byte
 
-// trimZeros returns b without the zeros at its end: bytes.TrimRight, which looks at each of them, a page at a time.
+// trimZeros returns b without the zeros at its end. It compares a page at a time; bytes.TrimRight compares single bytes.
 func trimZeros(b []byte) []byte {
 	for len(b) >= pageSize && bytes.Equal(b[len(b)-pageSize:], zeroPage[:]) {
 		b = b[:len(b)-pageSize]

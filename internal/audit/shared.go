@@ -10,59 +10,60 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Most of what the intent of a call says is the same in each call of somebody to a server: who, as what, by which rule. It
-// is the entry's shared part, the last member of the short form, and the own part is what stands before it:
+// Most fields of an intent are the same in each call of one caller to one server: the user, the agent, the rule. These
+// fields are the entry's shared part, the last member of the short form. The own part is the text before it:
 //
 //	{"I":"<brief id>","t":<time>,"o":"<tool>","g":"<brief digest>","0":{"u":"<user>","m":"<server>","d":"allow"}}
 //
-// What is hashed of a record has the shared part's hash, which is computed once. A segment has a shared part once for each
-// chain: records that follow have the sequence of the record that it stands in ("0":17). Whoever reads records out of a
-// segment or a chunk gets them whole.
+// The hash of a record is computed over the hash of its shared part, which is computed once. A segment has a shared part
+// once for each chain. Later records have the sequence of the record with the shared part in its place ("0":17). Readers
+// of a segment or a chunk get each record in full.
 const (
 	sharingStart = `{"I":"` // in place of shortStart
 	sharedStart  = `,"0":`
 )
 
-// Bounds of the shared parts of a chain that records in a segment can refer to. What is beyond stands in each record. They
-// belong to the format: a reader with others takes for a repetition what is beyond. Of all chains together a segment's size
-// bounds them, since each stands in it.
+// These bounds limit the shared parts of a chain that records in a segment can refer to. Shared parts beyond them are
+// written in each record. The bounds are part of the format: a reader with other bounds would take such a part for a
+// repetition. The segment's size limits the shared parts of all chains together, since each is in the segment.
 const (
 	maxShared     = 4096
 	maxSharedSize = 1 << 20
 )
 
-// shared is a shared part.
+// shared is one shared part.
 type shared struct {
 	text   string
 	digest [sha256.Size]byte
-	// sequence is that of the record that it stands in, to which others refer; 0: none can.
+	// sequence is the sequence of the record that has the shared part, to which other records refer. 0: no record can
+	// refer to it.
 	sequence int64
 
-	// chunk is the number of the last chunk that it was put into, with the record of sequence at.
+	// chunk is the number of the last chunk that has the shared part, and at is the sequence of the record in it.
 	chunk uint64
 	at    int64
 
-	lost  bool // a record refers to it, and it is not there
-	wrong bool // it is not what was written, which has been told
+	lost  bool // a record refers to it, and it is missing
+	wrong bool // it was changed, and that has been reported
 }
 
 func newShared(text []byte) *shared {
 	return &shared{text: string(text), digest: sha256.Sum256(text)}
 }
 
-// sharedParts are those of one chain in a segment. Writer and readers have the same ones at the same place: each shared
-// part has one spelling there.
+// sharedParts holds the shared parts of one chain in a segment. Writer and readers have the same ones at the same
+// position, and each shared part has one spelling there.
 type sharedParts struct {
 	byText map[string]*shared
 	size   int
 }
 
-// room reports whether s can be referred to, or could be.
+// room reports whether records can refer to s, or could when it is defined.
 func (p *sharedParts) room(s *shared) bool {
 	return s.sequence > 0 || len(p.byText) < maxShared && p.size+len(s.text) <= maxSharedSize
 }
 
-// define notes that s stands in the record with this sequence, if there is room.
+// define notes that the record with this sequence has s, if there is room.
 func (p *sharedParts) define(s *shared, sequence int64) bool {
 	if !p.room(s) {
 		return false
@@ -83,12 +84,13 @@ func (p *sharedParts) forget(s *shared) {
 	s.sequence = 0
 }
 
-// splitShared cuts an entry's whole short form; part is nil when it has none.
+// splitShared splits an entry's full short form into its own and its shared part. part is nil when there is no shared
+// part.
 func splitShared(text []byte) (own, part []byte) {
 	if !bytes.HasPrefix(text, []byte(sharingStart)) || !bytes.HasSuffix(text, []byte("}}")) {
 		return text, nil
 	}
-	// Quotes in texts are escaped, and nothing in a shared part has members of its own.
+	// Quotes in texts are escaped, and no value in a shared part is an object.
 	at := bytes.LastIndex(text, []byte(sharedStart+"{"))
 	if at < 0 {
 		return text, nil
@@ -96,7 +98,7 @@ func splitShared(text []byte) (own, part []byte) {
 	return text[:at], text[at+len(sharedStart) : len(text)-1]
 }
 
-// splitReference cuts an entry that refers to the record which has its shared part.
+// splitReference splits an entry that refers to the record with its shared part.
 func splitReference(text []byte) (own []byte, sequence int64, ok bool) {
 	at := bytes.LastIndex(text, []byte(sharedStart))
 	if at < 0 || !bytes.HasPrefix(text, []byte(sharingStart)) || text[len(text)-1] != '}' {
@@ -106,27 +108,27 @@ func splitReference(text []byte) (own []byte, sequence int64, ok bool) {
 	return text[:at], sequence, ok
 }
 
-// joinShared makes the whole text again.
+// joinShared joins an own part and a shared part to the full text.
 func joinShared(own []byte, part string) []byte {
 	return appendShared(append(make([]byte, 0, len(own)+len(sharedStart)+len(part)+1), own...), part)
 }
 
-// appendShared ends an own part with the shared part.
+// appendShared completes an own part with the shared part.
 func appendShared(b []byte, part string) []byte {
 	return append(append(append(b, sharedStart...), part...), '}')
 }
 
-// appendReference ends an own part with the sequence of the record that has the shared part.
+// appendReference completes an own part with the sequence of the record that has the shared part.
 func appendReference(b []byte, sequence int64) []byte {
 	return append(strconv.AppendInt(append(b, sharedStart...), sequence, 10), '}')
 }
 
-// sharing reports whether an entry has a shared part: intents of calls have.
+// sharing reports whether an entry has a shared part. The intents of calls have one.
 func sharing(e *storage.AuditEntry) bool {
 	return e.Kind == storage.AuditCall && e.Call == "" && len(e.Outcomes) == 0
 }
 
-// appendSharedOf writes an entry's shared part.
+// appendSharedOf appends an entry's shared part.
 func appendSharedOf(b []byte, e *storage.AuditEntry) []byte {
 	start := len(b)
 	if e.Event != usualEvent(false) {
@@ -151,7 +153,7 @@ func appendSharedOf(b []byte, e *storage.AuditEntry) []byte {
 	return append(b, '}')
 }
 
-// appendOwnOf writes an entry's own part.
+// appendOwnOf appends an entry's own part.
 func appendOwnOf(b []byte, e *storage.AuditEntry) []byte {
 	b = append(b, sharingStart...)
 	b = append(b, e.ID...)
@@ -170,7 +172,7 @@ func appendOwnOf(b []byte, e *storage.AuditEntry) []byte {
 	return appendEnd(b, e)
 }
 
-// sharedKey is what a shared part is made of, but for roles and groups.
+// sharedKey holds the fields of a shared part, without roles and groups.
 type sharedKey struct {
 	event, user, agent, client, server, slug, method, decision, rule, policy string
 	revision                                                                 int
@@ -183,8 +185,8 @@ func keyOf(e *storage.AuditEntry) sharedKey {
 	}
 }
 
-// recentShared remembers shared parts by what they are made of, so that those of most calls need not be written to be
-// found. It decides nothing: what it does not know is looked up by its text. Two that meet in a place have room there.
+// recentShared is a cache of shared parts by their fields. With it the shared parts of most calls need not be encoded to
+// be found. A part that is not in it is looked up by its text. Each place has room for two parts.
 type recentShared [1 << recentBits][2]recentPart
 
 const recentBits = 7
@@ -201,7 +203,7 @@ func (r *recentShared) place(e *storage.AuditEntry) *[2]recentPart {
 	return &r[h*0x9e3779b97f4a7c15>>(64-recentBits)] // the high bits: the last characters count too
 }
 
-// ending is the last bytes of a text: what ids that were made at the same time differ in.
+// ending returns the last eight bytes of a text as a number. Ids that were made at the same time differ in them.
 func ending(text string) (bytes uint64) {
 	if n := len(text); n >= 8 {
 		t := text[n-8:]
@@ -213,7 +215,8 @@ func ending(text string) (bytes uint64) {
 	return bytes
 }
 
-// find returns the shared part of e in the chain, to which records can refer; nil when it is not known here.
+// find returns the shared part of e in the chain, if records can refer to it. It returns nil when the part is not in the
+// cache.
 func (r *recentShared) find(c *chain, e *storage.AuditEntry) *shared {
 	place := r.place(e)
 	for i := range place {
@@ -224,8 +227,9 @@ func (r *recentShared) find(c *chain, e *storage.AuditEntry) *shared {
 	return nil
 }
 
-// remember notes the shared part of e. The method may be a piece of a request, which is not to be kept; all else is kept by
-// others too, and does not change: nobody writes into the lists of a caller's roles and groups.
+// remember stores the shared part of e. It copies the method, which may be a piece of a request that must not stay in
+// memory. All other texts stay in memory anyway and do not change: no code writes into the lists of a caller's roles and
+// groups.
 func (r *recentShared) remember(c *chain, e *storage.AuditEntry, s *shared) {
 	place := r.place(e)
 	place[1] = place[0]
@@ -233,12 +237,13 @@ func (r *recentShared) remember(c *chain, e *storage.AuditEntry, s *shared) {
 	place[0].key.method = strings.Clone(e.Method)
 }
 
-// is reports whether it is the shared part of e in the chain, and can be referred to.
+// is reports whether r is the shared part of e in the chain, and records can refer to it.
 func (r *recentPart) is(c *chain, e *storage.AuditEntry) bool {
 	return r.chain == c && r.shared.sequence > 0 && r.key == keyOf(e) && sameTexts(r.roles, e.Roles) && sameTexts(r.groups, e.Groups)
 }
 
-// sameTexts tells nil from empty, as the text does. The lists are one in most calls, and need not be read then.
+// sameTexts reports whether two lists are the same. nil and empty lists differ, as they do in the text. In most calls
+// both are the same slice, and need not be compared.
 func sameTexts(a, b []string) bool {
 	if len(a) != len(b) || (a == nil) != (b == nil) {
 		return false

@@ -9,24 +9,24 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// The short form of an entry is its JSON with names of one character: id and time first, in this order, the time as Unix
-// nanoseconds; without kind when it is a call's, and without event when it is the usual one. The id of an entry whose call
-// is "" is that of its call; its own is the same with version 8 (RFC 9562 section 5.8) in place of 7. Journals write it, and it is
-// what is hashed; the long form is made of it when a record is read. An entry with a shared part has "I" for its id, see
-// shared.go; ids and digests may be brief, see brief.go. The store's own records have the long form, and what journals wrote
-// before there was a short one.
+// The short form of an entry is its JSON with names of one character. Id and time come first, in this order; the time is
+// in Unix nanoseconds. The kind is left out for calls, and the event when it is the usual one. When the call of an entry
+// is "", the entry's id member is the id of its call. Its own id is the same with version 8 (RFC 9562 section 5.8) in
+// place of 7. Journals write the short form, and it is hashed. Readers of a record get the long form, which is made from
+// the short one. An entry with a shared part has "I" for its id, see shared.go. Ids and digests may be brief, see
+// brief.go. The store's own records have the long form, and so have records of journals from before the short form.
 const (
 	shortStart = `{"i":"`
 	shortTime  = `","t":`
 )
 
-// timeFormat is RFC 3339 with all nine digits always.
+// timeFormat is RFC 3339 with always nine digits of the second.
 const timeFormat = "2006-01-02T15:04:05.000000000Z"
 
-// idVersion is where the version stands in an id, as JSON.
+// idVersion is the position of the version in an id, as JSON.
 const idVersion = len(`"00000000-0000-`)
 
-// longNames are the members' names of the long form.
+// longNames has the members' names in the long form.
 var longNames = [128]string{
 	'i': "id", 't': "time", 'k': "kind", 'v': "event", 'c': "call", 'u': "user_id", 'a': "agent_id", 'l': "client", 's': "session",
 	'm': "mcp_server_id", 'n': "server", 'r': "method", 'o': "tool", 'd': "decision", 'e': "rule", 'p': "policy_id",
@@ -41,7 +41,7 @@ func isShort(text []byte) bool {
 	return string(start) == shortStart || string(start) == sharingStart
 }
 
-// flat is the short form with the members of its shared part among its own.
+// flat returns the short form with the members of the shared part among its own members.
 func flat(text []byte) []byte {
 	own, part := splitShared(text)
 	if part == nil {
@@ -55,7 +55,7 @@ func flat(text []byte) []byte {
 	return append(text, '}')
 }
 
-// usualEvent is the event of an entry that does not say it.
+// usualEvent returns the event of an entry that has no event member.
 func usualEvent(completes bool) string {
 	if completes {
 		return "outcome"
@@ -63,7 +63,7 @@ func usualEvent(completes bool) string {
 	return "decision"
 }
 
-// longText is an entry's long form. A text that is neither form, which only a tampered record has, is returned as it is
+// longText returns an entry's long form. A text in neither form, which only a tampered record has, is returned unchanged
 // when it is JSON, else as a JSON string.
 func longText(text []byte) []byte {
 	if isShort(text) {
@@ -77,13 +77,13 @@ func longText(text []byte) []byte {
 	return text
 }
 
-// zeroID is a place for an id, as JSON.
+// zeroID is a placeholder for an id, as JSON.
 var zeroID = []byte(`"00000000-0000-0000-0000-000000000000"`)
 
-// errShort: a text is no short form of an entry.
+// errShort reports that a text is no short form of an entry.
 var errShort = errors.New("malformed short entry")
 
-// expand makes the long form of the short one.
+// expand returns the long form for a short one.
 func expand(text []byte) ([]byte, error) {
 	if text = flat(text); !json.Valid(text) {
 		return nil, errShort
@@ -92,7 +92,7 @@ func expand(text []byte) ([]byte, error) {
 	kind, event, completes := false, false, false
 	var id []byte
 	var nanos int64
-	brief := 0 // where the id stands, brief so far, until its time is known
+	brief := 0 // position of a brief id until the time is known; 0: there is none
 	for rest := text[1:]; len(rest) > len(`"i":`) && rest[0] == '"' && rest[1] < 128 && longNames[rest[1]] != "" && rest[2] == '"' && rest[3] == ':'; {
 		name := rest[1]
 		value := rest[4:][:valueSize(rest[4:])]
@@ -128,7 +128,7 @@ func expand(text []byte) ([]byte, error) {
 				}
 			case name == 'c' && string(value) == `""`:
 				value = id
-				// The id is the first of what there is.
+				// The id is the first member.
 				if own := long[len(`,"id":`):][:len(id)]; len(own) == 36+len(`""`) && own[idVersion] == '7' {
 					own[idVersion] = '8'
 				}
@@ -155,7 +155,7 @@ func expand(text []byte) ([]byte, error) {
 	return nil, errShort
 }
 
-// unquoted is what stands in a JSON string, with its escapes; nil for other values.
+// unquoted returns the inside of a JSON string, with its escapes. It returns nil for other values.
 func unquoted(value []byte) []byte {
 	if len(value) < 2 || value[0] != '"' || value[len(value)-1] != '"' {
 		return nil
@@ -163,12 +163,12 @@ func unquoted(value []byte) []byte {
 	return value[1 : len(value)-1]
 }
 
-// appendTime writes a time of the long form.
+// appendTime appends a time in the long form.
 func appendTime(b []byte, nanos int64) []byte {
 	return append(time.Unix(0, nanos).UTC().AppendFormat(append(b, '"'), timeFormat), '"')
 }
 
-// valueSize is the length of the JSON value in front of valid JSON without blanks.
+// valueSize returns the length of the JSON value at the start of valid JSON without blanks.
 func valueSize(text []byte) int {
 	depth := 0
 	for i := 0; i < len(text); i++ {
@@ -195,7 +195,8 @@ func valueSize(text []byte) int {
 	return len(text)
 }
 
-// nanosOf is the time of an entry's text in Unix nanoseconds; of a text that nobody wrote it is anything.
+// nanosOf returns the time of an entry's text in Unix nanoseconds. For a text that no durward wrote, the result may be
+// any number.
 func nanosOf(text []byte) int64 {
 	if nanos, ok := shortNanos(text); ok {
 		return nanos
@@ -203,7 +204,7 @@ func nanosOf(text []byte) int64 {
 	return timeOf(text).UnixNano()
 }
 
-// shortNanos finds the time where appendEntry writes it.
+// shortNanos reads the time at the position where appendEntry writes it.
 func shortNanos(text []byte) (int64, bool) {
 	if !isShort(text) {
 		return 0, false
@@ -223,10 +224,10 @@ func shortNanos(text []byte) (int64, bool) {
 		}
 		nanos = 10*nanos + int64(c-'0')
 	}
-	return nanos, len(digits) > 0 && len(digits) < 20 // an own part without anything else
+	return nanos, len(digits) > 0 && len(digits) < 20 // an own part with no other members
 }
 
-// timeOf is the time of any entry's text.
+// timeOf returns the time of any entry's text.
 func timeOf(text []byte) time.Time {
 	if nanos, ok := shortNanos(text); ok {
 		return time.Unix(0, nanos).UTC()

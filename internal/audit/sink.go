@@ -14,7 +14,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Exported is a record as sinks and exports show it: one line of NDJSON.
+// Exported is the form of a record in sinks and exports: one line of NDJSON.
 type Exported struct {
 	Organization string          `json:"organization_id"`
 	Node         string          `json:"node"`
@@ -23,11 +23,11 @@ type Exported struct {
 	Previous     string          `json:"previous"` // hex
 	Hash         string          `json:"hash"`
 	Entry        json.RawMessage `json:"entry"`
-	// Text is what is hashed: the entry's short form. "" when Entry itself is.
+	// Text is the text that is hashed: the entry's short form. It is "" when Entry is hashed.
 	Text string `json:"text,omitempty"`
 }
 
-// Export shows a record.
+// Export returns the exported form of a record.
 func Export(r *storage.AuditRecord) Exported {
 	e := Exported{
 		Organization: r.OrganizationID, Node: r.Node, Segment: r.Segment, Sequence: r.Sequence,
@@ -39,32 +39,33 @@ func Export(r *storage.AuditRecord) Exported {
 	return e
 }
 
-// Sink gets a copy of every record. What a sink does not take in time is lost to it, and counted; calls never wait for one.
+// Sink receives a copy of every record. Records that a sink does not take in time are lost to it, and counted. Calls
+// never wait for a sink.
 type Sink interface {
-	// Name is what the sink is called in logs and metrics.
+	// Name returns the name of the sink in logs and metrics.
 	Name() string
-	// Write takes some records. It should return when ctx ends.
+	// Write writes some records. It should return when ctx ends.
 	Write(ctx context.Context, records []Exported) error
-	// Close ends the sink.
+	// Close closes the sink.
 	Close() error
 }
 
-// Bounds of sinks.
+// These are the bounds of sinks.
 const (
 	sinkQueue    = 8192
 	sinkBatch    = 256
 	sinkDeadline = 2 * time.Second
 )
 
-// feed is a sink with its queue.
+// feed holds a sink and its queue.
 type feed struct {
 	sink    Sink
 	queue   chan storage.AuditRecord
 	stop    chan struct{}
 	done    chan struct{}
 	lost    atomic.Int64
-	passing atomic.Int64           // how many records the sink is given at the moment
-	over    atomic.Bool            // nobody waits for the sink any more
+	passing atomic.Int64           // number of records that the sink is writing
+	over    atomic.Bool            // close no longer waits for the sink
 	failure atomic.Pointer[string] // the last error
 }
 
@@ -74,7 +75,7 @@ func newFeed(s Sink) *feed {
 	return f
 }
 
-// offer never blocks.
+// offer puts a record into the queue, or counts it as lost. It never blocks.
 func (f *feed) offer(r storage.AuditRecord) {
 	select {
 	case f.queue <- r:
@@ -104,7 +105,7 @@ func (f *feed) run() {
 	}
 }
 
-// pass gives a record, and those that wait behind it, to the sink.
+// pass writes a record, and those that wait after it, to the sink.
 func (f *feed) pass(first storage.AuditRecord) {
 	records := []Exported{Export(&first)}
 	for more := true; more && len(records) < sinkBatch; {
@@ -119,7 +120,7 @@ func (f *feed) pass(first storage.AuditRecord) {
 	ctx, cancel := context.WithTimeout(context.Background(), sinkDeadline)
 	defer cancel()
 	err := f.sink.Write(ctx, records)
-	n := f.passing.Swap(0) // 0: they are lost already, see close
+	n := f.passing.Swap(0) // 0: close has counted them as lost
 	if err != nil {
 		f.lost.Add(n)
 		text := err.Error()
@@ -127,7 +128,7 @@ func (f *feed) pass(first storage.AuditRecord) {
 	}
 }
 
-// close gives the sink a moment to take what waits. The rest is lost to it.
+// close gives the sink a short time to take the waiting records. The rest is lost to it.
 func (f *feed) close() {
 	close(f.stop)
 	timer := time.NewTimer(sinkDeadline)
@@ -152,10 +153,10 @@ func (f *feed) close() {
 type FileSink struct {
 	path string
 	file sinkFile
-	torn bool // it may end with a part of a line
+	torn bool // the file may end with a part of a line
 }
 
-// sinkFile is an *os.File.
+// sinkFile is the part of *os.File that a FileSink uses.
 type sinkFile interface {
 	io.WriteCloser
 	Stat() (os.FileInfo, error)
@@ -163,7 +164,7 @@ type sinkFile interface {
 	SetWriteDeadline(t time.Time) error
 }
 
-// NewFileSink makes a sink for the file at path. The file is opened, and made with mode 0600, at the first record.
+// NewFileSink returns a sink for the file at path. The first record opens the file, or makes it with mode 0600.
 func NewFileSink(path string) *FileSink { return &FileSink{path: path} }
 
 // Name implements Sink.
@@ -182,13 +183,13 @@ func (s *FileSink) Write(ctx context.Context, records []Exported) error {
 	}
 	var lines []byte
 	if s.torn {
-		lines = append(lines, '\n') // what is torn stays a line of its own
+		lines = append(lines, '\n') // the part of a line stays a line of its own
 	}
 	for _, r := range records {
 		lines = append(append(lines, marshal(r)...), '\n')
 	}
 	if deadline, ok := ctx.Deadline(); ok {
-		_ = s.file.SetWriteDeadline(deadline) // files on a disk know none
+		_ = s.file.SetWriteDeadline(deadline) // files on a disk have no deadlines
 	}
 	if n, err := s.file.Write(lines); err != nil {
 		if n > 0 && !s.cutBack(n) {
@@ -200,13 +201,13 @@ func (s *FileSink) Write(ctx context.Context, records []Exported) error {
 	return nil
 }
 
-// cutBack takes away the last bytes that were written, where that can be done.
+// cutBack removes the last n bytes, which were just written, where that is possible.
 func (s *FileSink) cutBack(n int) bool {
 	at, err := s.file.Stat()
 	return err == nil && at.Mode().IsRegular() && at.Size() >= int64(n) && s.file.Truncate(at.Size()-int64(n)) == nil
 }
 
-// endsTorn reports whether a file ends with a part of a line, as when the process was killed while it wrote.
+// endsTorn reports whether a file ends with a part of a line, for example after the process was killed while it wrote.
 func endsTorn(path string) bool {
 	at, err := os.Stat(path)
 	if err != nil || !at.Mode().IsRegular() || at.Size() == 0 {
@@ -214,7 +215,7 @@ func endsTorn(path string) bool {
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return false // it may be only for writing
+		return false // the file may be write-only
 	}
 	defer f.Close()
 	var last [1]byte
