@@ -386,7 +386,7 @@ func (j *Journal) recover(number int) (kept bool, err error) {
 		j.last.number, j.last.hash = c.Number, checkpointHash(c)
 	}
 	if all.final && len(more) == 0 {
-		return true, syncPath(path) // the process that ended it may not have synced the directory entry
+		return true, syncPath(path) // the process that ended it may not have synced it
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {

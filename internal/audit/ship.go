@@ -14,43 +14,45 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// maxBatch bounds what is shipped at once, in bytes of lines: it is one transaction of the store.
+// maxBatch is the most bytes of lines that are shipped at once. They are one transaction of the store.
 const maxBatch = 1 << 20
 
-// keptBuffers bounds how many buffers for chunks are kept for the next ones: as many as there are while the shipper falls
-// behind a little, since one that is not kept grows again from nothing.
+// keptBuffers is the number of buffers for chunks that are kept for reuse. It is the number in use while the shipper is a
+// little behind: a buffer that is not kept has to grow again from nothing.
 const keptBuffers = maxFresh / maxBatch
 
-// damagedSuffix is what a segment is renamed to that holds lines which are none: it is evidence and is kept.
+// damagedSuffix is the suffix of a segment with malformed lines. Such a segment is renamed and kept, because it is
+// evidence.
 const damagedSuffix = ".damaged"
 
-// shipper carries the segments of one directory to the store and removes those that have ended and are there.
+// shipper copies the segments of one directory to the store, and removes those that have ended and are in the store.
 type shipper struct {
 	dir, node string
 	store     storage.Audits
 	keys      *lineKeys
-	former    bool // its segments may be of a durward before MACs
+	former    bool // a durward without MACs may have written its segments
 	log       *slog.Logger
-	// growing is the number of the segment that is still written.
+	// growing returns the number of the segment that is still written.
 	growing func() int
-	// take gives what the journal has kept of a segment from a place on, see Journal.take; nil: nothing is.
+	// take returns the part of a segment that the journal has kept from an offset on, see Journal.take. nil: the journal
+	// keeps none.
 	take func(number int, from int64, buffers [][]byte) (p *part, end int64)
-	// unstored counts records that stay in the files because of what is in them.
+	// unstored counts records that stay in the files because the store cannot keep them or has others in their place.
 	unstored *atomic.Int64
 
 	mu      sync.Mutex
 	primed  bool
 	there   map[chainName]int64 // the last sequence that the store had at the start
-	refused map[chainName]bool  // chains of which it has other records, see examine
+	refused map[chainName]bool  // chains of which the store has different records, see examine
 	at      position
-	batch   batch // what the store has not taken yet: it must be sent again as it is
+	batch   batch // records that the store has not taken yet, which must be sent again unchanged
 	shipped int64 // bytes of lines, since the start
 
-	buffers [][]byte // of chunks that are done
+	buffers [][]byte // buffers of chunks that the store has
 	scratch []byte
 }
 
-// shipperOf ships the journal of this process.
+// shipperOf returns a shipper for the journal of this process.
 func shipperOf(j *Journal, store storage.Audits) *shipper {
 	return &shipper{dir: j.dir, node: j.node, store: store, keys: j.keys(), log: j.options.Log, take: j.take, unstored: new(atomic.Int64), growing: func() int {
 		j.mu.Lock()
@@ -61,34 +63,34 @@ func shipperOf(j *Journal, store storage.Audits) *shipper {
 
 type chainName struct{ organization, segment string }
 
-// position is how far a segment is shipped, and where its chains stand there.
+// position is how far a segment is shipped, with the state of its chains there.
 type position struct {
 	number  int
 	offset  int64
 	chains  map[string]*shippedChain // by organization
-	final   bool                     // its final checkpoint is behind
+	final   bool                     // its final checkpoint has been read
 	damaged bool
-	bare    bool // of a durward before MACs
+	bare    bool // a durward without MACs wrote it
 
 	parser parser
-	parsed int64 // what the parser has read
+	parsed int64 // the offset up to which the parser has read
 }
 
-// shippedChain is where a chain stands, and the chunk that is being made of it.
+// shippedChain is the state of a chain, with the chunk that is being made of its records.
 type shippedChain struct {
 	provenChain
 	there   int64 // the last sequence that the store had at the start
-	refused bool  // the store has other records, or cannot keep one
+	refused bool  // the store has different records, or cannot keep one
 	open    *chunkWriter
 }
 
 type batch struct {
 	chunks      []storage.AuditChunk
-	buffers     [][]byte // in which their data may stand
+	buffers     [][]byte // which may hold the chunks' data
 	checkpoints []storage.AuditCheckpoint
 }
 
-// ship sends everything that is in the files. It may be called by several at once.
+// ship sends all records in the files. It is safe for concurrent use.
 func (s *shipper) ship(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +104,7 @@ func (s *shipper) ship(ctx context.Context) error {
 	growing := s.growing()
 	for _, number := range numbers {
 		if number < s.at.number {
-			continue // it has ended, is shipped, and could not be removed
+			continue // it has ended and is shipped, but could not be removed
 		}
 		if number > s.at.number {
 			s.at = position{number: number, chains: make(map[string]*shippedChain)}
@@ -148,7 +150,7 @@ func (s *shipper) remove(number int) {
 	}
 }
 
-// shipSegment sends what is behind the position, to the end of the file.
+// shipSegment sends the segment from the position to the end of the file.
 func (s *shipper) shipSegment(ctx context.Context) error {
 	if err := s.send(ctx); err != nil {
 		return err
@@ -165,7 +167,7 @@ func (s *shipper) shipSegment(ctx context.Context) error {
 	return s.shipFile(ctx, end)
 }
 
-// isNew reports whether the store has nothing of a part: this durward began its segments anew.
+// isNew reports whether the store has no record of a part. That is so when this process began the segment.
 func (s *shipper) isNew(p *part) bool {
 	for _, w := range p.chunks {
 		if s.chain(w.chunk.OrganizationID).there >= w.chunk.First {
@@ -175,7 +177,7 @@ func (s *shipper) isNew(p *part) bool {
 	return true
 }
 
-// shipPart sends what the journal has kept.
+// shipPart sends a part that the journal has kept.
 func (s *shipper) shipPart(ctx context.Context, p *part) error {
 	for _, w := range p.chunks {
 		c := s.chain(w.chunk.OrganizationID)
@@ -194,7 +196,7 @@ func (s *shipper) shipPart(ctx context.Context, p *part) error {
 	return s.send(ctx)
 }
 
-// shipFile sends what is in the file, up to end when that is not 0.
+// shipFile sends the records in the file, up to the offset end when that is not 0.
 func (s *shipper) shipFile(ctx context.Context, end int64) error {
 	f, err := os.Open(segmentPath(s.dir, s.at.number))
 	if err != nil {
@@ -210,13 +212,13 @@ func (s *shipper) shipFile(ctx context.Context, end int64) error {
 	return s.shipLines(ctx, f)
 }
 
-// shipLines sends what stands at the position.
+// shipLines sends the lines from the position on.
 func (s *shipper) shipLines(ctx context.Context, r io.Reader) error {
 	lines, base := newLines(r), s.at.offset
 	for more := true; more; {
 		var err error
 		more, err = s.collect(lines)
-		// Also after an error: what was collected is in the batch, and must not be parsed again.
+		// This is done after an error too: the collected lines are in the batch, and must not be parsed again.
 		s.shipped += base + lines.offset - s.at.offset
 		s.at.offset = base + lines.offset
 		s.at.parsed = s.at.offset
@@ -230,7 +232,7 @@ func (s *shipper) shipLines(ctx context.Context, r io.Reader) error {
 	return nil
 }
 
-// catchUp lets the parser see what was shipped from memory, and leaves the file where the position is.
+// catchUp lets the parser read the lines that were shipped from memory. It leaves the file at the position.
 func (s *shipper) catchUp(f *os.File) error {
 	if _, err := f.Seek(s.at.parsed, io.SeekStart); err != nil {
 		return err
@@ -244,7 +246,7 @@ func (s *shipper) catchUp(f *os.File) error {
 		if err != nil {
 			return err
 		}
-		_, _ = s.at.parser.parse(text) // for what follows; it is shipped
+		_, _ = s.at.parser.parse(text) // for the lines after it; this one is shipped
 	}
 	s.at.parsed = s.at.offset
 	_, err := f.Seek(s.at.offset, io.SeekStart)
@@ -290,7 +292,7 @@ func (s *shipper) collect(lines *lines) (more bool, err error) {
 	return true, nil
 }
 
-// chain is an organization's chain in the segment.
+// chain returns an organization's chain in the segment.
 func (s *shipper) chain(organization string) *shippedChain {
 	c := s.at.chains[organization]
 	if c == nil {
@@ -318,7 +320,7 @@ func (s *shipper) record(r *record) (begun *shippedChain) {
 		return nil
 	}
 	if c.open != nil && (r.sequence != c.open.chunk.Last+1 || c.open.full()) {
-		s.finish(c) // or tampered with: what is there of it is shipped, and Verify finds the gap
+		s.finish(c) // full, or tampered with: the existing records are shipped, and Verify finds the gap
 	}
 	if c.open == nil {
 		var buffer []byte
@@ -347,7 +349,7 @@ func (s *shipper) finish(c *shippedChain) {
 	c.open = nil
 }
 
-// send gives the batch to the store, the records before the checkpoints that speak of them.
+// send sends the batch to the store: first the records, then the checkpoints that cover them.
 func (s *shipper) send(ctx context.Context) error {
 	if err := s.sendChunks(ctx); err != nil {
 		return err
@@ -359,7 +361,7 @@ func (s *shipper) send(ctx context.Context) error {
 			var there storage.AuditCheckpoint
 			if there, err = s.store.AuditCheckpoint(ctx, c.Node, c.Number); err == nil && checkpointHash(&there) != checkpointHash(c) {
 				s.dispute("checkpoint", c.Number)
-			} // else it is there: shipped before a crash
+			} // else the store has it: it was shipped before a crash
 		}
 		if storage.Unstorable(err) {
 			s.at.damaged = true
@@ -375,8 +377,8 @@ func (s *shipper) send(ctx context.Context) error {
 	return nil
 }
 
-// sendChunks gives the batch's records to the store, one chunk after the other when it has another one in the place of some or
-// cannot keep some: no chain waits for another one.
+// sendChunks sends the batch's records to the store. When the store has another chunk in the place of one, or cannot keep
+// one, the chunks are sent one by one, so that no chain waits for another.
 func (s *shipper) sendChunks(ctx context.Context) error {
 	if len(s.batch.chunks) == 0 {
 		return nil
@@ -410,8 +412,8 @@ func (s *shipper) sendChunks(ctx context.Context) error {
 	return nil
 }
 
-// keep leaves records that the store cannot keep where they are, with all that follow in their chain and segment: a later start,
-// which sees how far the store is, could not tell otherwise that there is a gap, and would remove the file.
+// keep leaves records that the store cannot keep in the file, with all later records of their chain and segment.
+// Otherwise a later start, which asks for the store's last sequence, could not see the gap, and would remove the file.
 func (s *shipper) keep(c *shippedChain, chunk *storage.AuditChunk, cause error) {
 	c.refused, s.at.damaged = true, true
 	s.unstored.Add(chunk.Last - chunk.First + 1)
@@ -419,7 +421,7 @@ func (s *shipper) keep(c *shippedChain, chunk *storage.AuditChunk, cause error) 
 		"organization", chunk.OrganizationID, "node", s.node, "segment", chunk.Segment, "first", chunk.First, "last", chunk.Last, "error", cause.Error())
 }
 
-// sent takes the first chunks out of the batch.
+// sent removes the first chunks from the batch.
 func (s *shipper) sent(n int) {
 	s.buffers = append(s.buffers, s.batch.buffers[:min(n, keptBuffers-len(s.buffers))]...)
 	s.batch.chunks, s.batch.buffers = s.batch.chunks[n:], s.batch.buffers[n:]
@@ -428,7 +430,7 @@ func (s *shipper) sent(n int) {
 	}
 }
 
-// dispute notes that the store has something else than the segment. Its file is kept.
+// dispute notes that the store has other data than the segment. The segment's file is kept.
 func (s *shipper) dispute(what string, number int64) {
 	s.at.damaged = true
 	s.log.Error("the store has something else in the place of what is in the audit journal, as when an older state of one of them was put back; run durward audit verify",

@@ -15,18 +15,17 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Times of shipping.
+// These are the times of shipping.
 const (
 	shipEvery    = 5 * time.Second
 	shipCheck    = 500 * time.Millisecond
-	shipBacklog  = 8 << 20 // bytes of lines that are shipped without waiting, as what is kept in memory is at ripeFresh
+	shipBacklog  = 8 << 20 // bytes of unshipped lines that are shipped without waiting, like records in memory at ripeFresh
 	shipDeadline = 30 * time.Second
-	// examineDeadline is how long a start waits for the store to say what it has of a journal.
+	// examineDeadline is how long a start waits for the store's records of a journal.
 	examineDeadline = 10 * time.Second
 )
 
-// Trail is a node's part of the audit log: its journal, what carries it to the store, and the sinks. It is safe for
-// concurrent use.
+// Trail is a node's part of the audit log: its journal, its shipper, and the sinks. It is safe for concurrent use.
 type Trail struct {
 	journal *Journal
 	shipper *shipper
@@ -36,10 +35,10 @@ type Trail struct {
 
 	mu     sync.Mutex
 	feeds  []*feed
-	former []*feed                 // those that are ending
-	past   map[string]int64        // what those that have ended lost, by the sink's name
-	told   map[string]int64        // the losses that were logged
-	taps   atomic.Pointer[[]*feed] // what records are offered to
+	former []*feed                 // feeds that are ending
+	past   map[string]int64        // losses of feeds that have ended, by the sink's name
+	told   map[string]int64        // losses that were logged
+	taps   atomic.Pointer[[]*feed] // the feeds that get the records
 
 	refusals *refusals
 	unstored atomic.Int64 // see shipper
@@ -49,8 +48,8 @@ type Trail struct {
 	closed sync.Once
 }
 
-// NewTrail opens the journal and begins to ship it to the store. Journals of other nodes in the directory that nobody
-// writes any more are ended and shipped too.
+// NewTrail opens the journal and begins to ship it to the store. It also ends and ships journals of other nodes in the
+// directory that no process writes any more.
 func NewTrail(o Options, store storage.Audits) (*Trail, error) {
 	o = o.withDefaults()
 	t := &Trail{store: store, macs: o.MACs, log: o.Log, past: make(map[string]int64), stop: make(chan struct{})}
@@ -67,7 +66,7 @@ func NewTrail(o Options, store storage.Audits) (*Trail, error) {
 	return t, nil
 }
 
-// Node is this node's name in the audit log.
+// Node returns this node's name in the audit log.
 func (t *Trail) Node() string { return t.journal.node }
 
 // SyncAlways makes every intent wait for the disk.
@@ -81,17 +80,17 @@ func (t *Trail) Append(organization string, e *storage.AuditEntry) error {
 // Later records an event within a few milliseconds, or counts it as lost.
 func (t *Trail) Later(organization string, e *storage.AuditEntry) { t.journal.Later(organization, e) }
 
-// Outcome records what became of a call within a few milliseconds, or counts it as lost.
+// Outcome records the outcome of a call within a few milliseconds, or counts it as lost.
 func (t *Trail) Outcome(organization string, o *storage.AuditOutcome) {
 	t.journal.Outcome(organization, o)
 }
 
-// Audited is what storage.WithAudit takes: the entries are recorded in the transaction of the next write.
+// Audited returns the argument of storage.WithAudit. The entries are recorded in the transaction of the next write.
 func (t *Trail) Audited(organization string, entries ...storage.AuditEntry) *storage.Audited {
 	return &storage.Audited{OrganizationID: organization, Node: t.journal.node, Entries: entries, MACs: t.journal.options.MACs, Committed: t.committed}
 }
 
-// committed is told what the store itself has recorded.
+// committed gets the records that the store itself has made.
 func (t *Trail) committed(records []storage.AuditRecord) {
 	for _, r := range records {
 		t.journal.Stored(storage.AuditChain{OrganizationID: r.OrganizationID, Node: r.Node, Segment: r.Segment, Sequence: r.Sequence, Hash: r.Hash})
@@ -107,7 +106,7 @@ func (t *Trail) offer(r storage.AuditRecord) {
 	}
 }
 
-// SetSinks replaces the sinks. The former ones get a moment to take what waits for them.
+// SetSinks replaces the sinks. The previous ones get a short time to take the records that wait for them.
 func (t *Trail) SetSinks(sinks []Sink) {
 	var feeds []*feed
 	for _, s := range sinks {
@@ -126,7 +125,7 @@ func (t *Trail) SetSinks(sinks []Sink) {
 	}
 }
 
-// closeFeed ends a feed, and keeps what it has lost: a count never falls.
+// closeFeed ends a feed, and keeps the number of its losses: a count never falls.
 func (t *Trail) closeFeed(f *feed) {
 	f.close()
 	t.mu.Lock()
@@ -135,7 +134,7 @@ func (t *Trail) closeFeed(f *feed) {
 	t.past[f.sink.Name()] += f.lost.Load()
 }
 
-// Losses is what could not be recorded or passed on since the start, by where.
+// Losses returns the number of records and outcomes that could not be recorded or passed on since the start, by place.
 func (t *Trail) Losses() map[string]int64 {
 	losses := map[string]int64{"journal": t.journal.Lost(), "refusals": t.refusals.dropped.Load(), "store": t.unstored.Load()}
 	t.mu.Lock()
@@ -149,7 +148,7 @@ func (t *Trail) Losses() map[string]int64 {
 	return losses
 }
 
-// Ship brings everything that is in the journal to the store.
+// Ship sends all records in the journal to the store.
 func (t *Trail) Ship(ctx context.Context) error {
 	if err := t.journal.Flush(); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
@@ -210,7 +209,7 @@ func (t *Trail) backlog() int64 {
 	return t.journal.writtenSoFar() - t.shipper.shipped
 }
 
-// report logs new losses. It is called by run, and when that has ended.
+// report logs new losses. It is called by run, and after run has ended.
 func (t *Trail) report() {
 	losses := t.Losses()
 	before := t.told
@@ -231,8 +230,8 @@ func (t *Trail) report() {
 	}
 }
 
-// recall learns where the chains of the store's own records stand, so that a checkpoint covers what a crash kept from the
-// last one.
+// recall asks the store for the last records of the store's own chains. So the next checkpoint covers records that a
+// crash kept out of the last one.
 func (t *Trail) recall(ctx context.Context) {
 	chains, err := t.store.AuditChains(ctx, t.journal.node)
 	if err != nil {
@@ -251,7 +250,7 @@ func (t *Trail) recall(ctx context.Context) {
 	}
 }
 
-// trusted reports whether the journal that somebody has left in a directory can be gone on with.
+// trusted reports whether an existing journal in a directory can be continued.
 func (t *Trail) trusted(dir string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), examineDeadline)
 	defer cancel()
@@ -266,8 +265,8 @@ func (t *Trail) trusted(dir string) bool {
 	return err == nil && doubt.reason == ""
 }
 
-// adopt ends and ships what other nodes left in the directory: gateways that ran on this machine beside another one. It reports whether
-// it need not be tried again.
+// adopt ends and ships journals that other nodes left in the directory: gateways that ran on this machine beside another
+// one. It reports whether it is done, so that it need not run again.
 func (t *Trail) adopt(ctx context.Context, o Options) bool {
 	dirs, err := nodeDirs(o.Dir)
 	if err != nil {
@@ -293,7 +292,7 @@ func (t *Trail) adoptOne(ctx context.Context, o Options, dir string) error {
 		return err
 	}
 	defer unlock()
-	// Of one that the store has otherwise, what is not there is shipped all the same, and the rest is kept.
+	// When the store has different records of the journal, its missing records are still shipped, and the rest is kept.
 	doubt, err := examine(ctx, t.store, dir, o.MACs)
 	if err != nil {
 		return err
@@ -315,13 +314,13 @@ func (t *Trail) adoptOne(ctx context.Context, o Options, dir string) error {
 	if err := s.ship(ctx); err != nil {
 		return err
 	}
-	if entries, err := os.ReadDir(dir); err == nil && len(entries) == 1 { // only the lock
+	if entries, err := os.ReadDir(dir); err == nil && len(entries) == 1 { // only the lock is left
 		return errors.Join(os.Remove(filepath.Join(dir, lockFile)), os.Remove(dir))
 	}
 	return nil
 }
 
-// Close ships what it can, ends the journal and the sinks.
+// Close ships all records that it can, and closes the journal and the sinks.
 func (t *Trail) Close() (err error) {
 	t.closed.Do(func() {
 		close(t.stop)

@@ -16,7 +16,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Source is what Verify reads of a store.
+// Source is the part of a store that Verify reads.
 type Source interface {
 	AuditChains(ctx context.Context, node string) ([]storage.AuditChain, error)
 	AuditChunks(ctx context.Context, f storage.AuditFilter) ([]storage.AuditChunk, error)
@@ -24,13 +24,14 @@ type Source interface {
 	AuditCheckpoints(ctx context.Context, node string) ([]storage.AuditCheckpoint, error)
 }
 
-// Finding is something that must not be: an edit, a gap, another order, something cut off.
+// Finding describes one sign of tampering: an edit, a gap, a wrong order, or missing records at an end.
 type Finding struct {
 	Node, Segment string
-	// Organization and Sequence name the record, or the first that is affected; Sequence is 0 when it is not about one.
+	// Organization and Sequence name the record, or the first affected one. Sequence is 0 when the finding is not about a
+	// record.
 	Organization string
 	Sequence     int64
-	// Line is the line of the segment's file, from 1; 0 when it is not about one.
+	// Line is the line of the segment's file, counted from 1. It is 0 when the finding is not about a line.
 	Line    int
 	Problem string
 }
@@ -53,8 +54,8 @@ func (f Finding) String() string {
 	return text + ": " + f.Problem
 }
 
-// Anchor is a node's last checkpoint. Who keeps it elsewhere can tell later that nothing up to it was taken away, even by
-// somebody who can write to the disk and to the store.
+// Anchor is a node's last checkpoint. An auditor who keeps it elsewhere can later check that no record up to it was
+// removed, even by an attacker who can write to the disk and to the store.
 type Anchor struct {
 	Node   string
 	Number int64
@@ -62,46 +63,46 @@ type Anchor struct {
 	Hash   string
 }
 
-// Keys are what Verify checks with.
+// Keys holds the keys with which Verify checks.
 type Keys struct {
 	Signatures Verifier
-	// MACs checks the MACs of records, which takes the master key. nil, for auditors who must not hold it: it is only found where there
-	// are none.
+	// MACs checks the MACs of records, for which it needs the master key. It is nil for auditors who must not hold that
+	// key: then Verify only finds missing MACs.
 	MACs storage.AuditMACs
 }
 
-// Report is what Verify found.
+// Report lists the findings of Verify, and counts what it has checked.
 type Report struct {
 	Findings []Finding
-	// Notes are what an auditor should know and what is no sign of tampering.
+	// Notes has facts that an auditor should know and that are no sign of tampering.
 	Notes                                  []string
 	Records, Chunks, Segments, Checkpoints int
 	Anchors                                []Anchor
 	Standing                               Standing
 }
 
-// maxFindings bounds a report: one edit can break much.
+// maxFindings is the most findings in a report: one edit can break many records.
 const maxFindings = 1000
 
-// ErrNothing: there is no audit log to verify.
+// ErrNothing reports that there is no audit log to verify.
 var ErrNothing = errors.New("there is no audit log here")
 
-// Journals is where Verify finds journals.
+// Journals names the place of the journals for Verify.
 type Journals struct {
-	// Dir has a directory for each node; "" or missing: none.
+	// Dir is the directory with a directory for each node. "" or a missing directory: there are no journals.
 	Dir string
-	// All: every node that writes to the store has its journal there, so that one that is not is gone. Else it may be on
-	// another machine.
+	// All reports whether every node that writes to the store has its journal in Dir. Then a missing journal is gone.
+	// Else it may be on another machine.
 	All bool
 }
 
 // Verify checks journals and store against each other and against the signed checkpoints. It changes nothing, and may run
-// beside a gateway. An error means that something could not be read; what was tampered with is in the report.
+// beside a gateway. It returns an error when something could not be read. Signs of tampering are in the report.
 func Verify(ctx context.Context, journals Journals, store Source, keys Keys) (Report, error) {
 	v := &verification{keys: keys, all: journals.All, here: make(map[string]bool), nodes: make(map[string]*nodeEvidence)}
 	dir := journals.Dir
-	// The order lets a gateway run beside it: a record is in the journal until it is in the store, and in the store before
-	// the checkpoints that speak of it.
+	// The order allows a gateway to run at the same time. A record is in the journal until it is in the store, and in the
+	// store before the checkpoints that cover it.
 	if err := v.readJournals(dir); err != nil {
 		return v.report, err
 	}
@@ -134,32 +135,33 @@ func Verify(ctx context.Context, journals Journals, store Source, keys Keys) (Re
 
 type verification struct {
 	keys   Keys
-	all    bool            // see Journals
-	here   map[string]bool // nodes with a directory for their journal, though it may be empty
+	all    bool            // see Journals.All
+	here   map[string]bool // nodes with a directory for their journal, which may be empty
 	nodes  map[string]*nodeEvidence
 	report Report
 }
 
-// nodeEvidence is all that is known of a node.
+// nodeEvidence collects all facts about a node.
 type nodeEvidence struct {
 	name        string
-	local       bool // its journal is here, or would be
+	local       bool // its journal is in the directory, or should be
 	files       map[string]*fileEvidence
 	checkpoints map[int64]*checkpointEvidence
 	chains      map[chainName]*chainEvidence
 	finals      map[string]*checkpointEvidence // by segment
-	// newest is the segment that grew when the reading began. Those in meanwhile are there since.
+	// newest is the number of the segment that grew when the reading began. meanwhile has the segments that may have
+	// begun since.
 	newest    int
 	meanwhile map[int]bool
 
-	sealing bool      // its records have MACs
-	signed  time.Time // the last checkpoint over what the node itself has written
+	sealing bool      // reports whether its records have MACs
+	signed  time.Time // time of the last checkpoint over records that the node itself wrote
 }
 
-// fileEvidence is a segment's file.
+// fileEvidence collects the facts about a segment's file.
 type fileEvidence struct {
 	header     *header
-	checkpoint int64 // the number of the last one; 0: none
+	checkpoint int64 // the number of the last checkpoint; 0: none
 	final      bool
 }
 
@@ -169,16 +171,16 @@ type checkpointEvidence struct {
 	stored bool
 }
 
-// chainEvidence is all that is known of a chain.
+// chainEvidence collects all facts about a chain.
 type chainEvidence struct {
-	journal []journalRun          // of the records in the journal
-	spans   []span                // in the store
-	heads   map[int64][]statement // what checkpoints say about it
+	journal []journalRun          // the records in the journal
+	spans   []span                // the records in the store
+	heads   map[int64][]statement // the statements of checkpoints about it
 	bare    []bareRun
 }
 
-// journalRun is the hashes of records that follow one another. A sequence is what a line says: one edit must not take the memory of all
-// that it skips.
+// journalRun holds the hashes of consecutive records. A line's sequence may be forged. So a gap takes no memory: one edit
+// must not take memory for all records that it skips.
 type journalRun struct {
 	first  int64
 	hashes [][sha256.Size]byte
@@ -186,7 +188,7 @@ type journalRun struct {
 
 func (r *journalRun) last() int64 { return r.first + int64(len(r.hashes)) - 1 }
 
-// add takes a record of the journal, whose sequence is after those before.
+// add adds a record of the journal. Its sequence must be after the earlier ones.
 func (c *chainEvidence) add(sequence int64, hash [sha256.Size]byte) {
 	if n := len(c.journal); n == 0 || c.journal[n-1].last() != sequence-1 {
 		c.journal = append(c.journal, journalRun{first: sequence})
@@ -195,7 +197,7 @@ func (c *chainEvidence) add(sequence int64, hash [sha256.Size]byte) {
 	r.hashes = append(r.hashes, hash)
 }
 
-// at is the hash of a record in the journal.
+// at returns the hash of a record in the journal.
 func (c *chainEvidence) at(sequence int64) (hash [sha256.Size]byte, ok bool) {
 	i, found := slices.BinarySearchFunc(c.journal, sequence, func(r journalRun, sequence int64) int { return cmp.Compare(r.first, sequence) })
 	if !found {
@@ -207,7 +209,7 @@ func (c *chainEvidence) at(sequence int64) (hash [sha256.Size]byte, ok bool) {
 	return c.journal[i].hashes[sequence-c.journal[i].first], true
 }
 
-// inJournal is the last record in the journal.
+// inJournal returns the sequence of the last record in the journal, or 0.
 func (c *chainEvidence) inJournal() int64 {
 	if n := len(c.journal); n > 0 {
 		return c.journal[n-1].last()
@@ -215,13 +217,13 @@ func (c *chainEvidence) inJournal() int64 {
 	return 0
 }
 
-// span is a run of records in the store.
+// span is a run of consecutive records in the store.
 type span struct {
 	first, last    int64
 	previous, hash [sha256.Size]byte
 }
 
-// statement is what a checkpoint says about one record.
+// statement is the hash that a checkpoint has for one record.
 type statement struct {
 	hash       string
 	checkpoint int64
@@ -257,7 +259,7 @@ func (v *verification) find(f Finding) {
 	}
 }
 
-// meet holds a record against what checkpoints say about it.
+// meet compares a record with the statements of checkpoints about it.
 func (v *verification) meet(n *nodeEvidence, c *chainEvidence, organization, segment string, sequence int64, hash [sha256.Size]byte) {
 	said := c.heads[sequence]
 	for i := range said {
@@ -266,7 +268,7 @@ func (v *verification) meet(n *nodeEvidence, c *chainEvidence, organization, seg
 				Node: n.name, Segment: segment, Organization: organization, Sequence: sequence,
 				Problem: fmt.Sprintf("is not the record that checkpoint %d was signed over", said[i].checkpoint),
 			})
-			said[i].met = true // it has been told
+			said[i].met = true // it has been reported
 		}
 	}
 }
@@ -282,7 +284,7 @@ func (v *verification) readCheckpoints(ctx context.Context, store Source) error 
 	return nil
 }
 
-// addCheckpoint takes a checkpoint from the store or from a line of a file.
+// addCheckpoint adds a checkpoint from the store, or from a line of a file.
 func (v *verification) addCheckpoint(c *storage.AuditCheckpoint, stored bool, line int) {
 	n := v.node(c.Node)
 	said, err := readCheckpoint(c.Data)
@@ -317,7 +319,7 @@ func (v *verification) addCheckpoint(c *storage.AuditCheckpoint, stored bool, li
 	}
 }
 
-// checkCheckpoints holds the checkpoints of each node against each other, and notes what they say about chains.
+// checkCheckpoints compares the checkpoints of each node with each other, and notes their statements about chains.
 func (v *verification) checkCheckpoints() {
 	for _, n := range v.nodes {
 		numbers := slices.Sorted(maps.Keys(n.checkpoints))
@@ -356,7 +358,7 @@ func (v *verification) checkCheckpoints() {
 	slices.SortFunc(v.report.Anchors, func(a, b Anchor) int { return cmp.Compare(a.Node, b.Node) })
 }
 
-// checkNode holds everything of a node against everything else.
+// checkNode compares all facts about a node with each other.
 func (v *verification) checkNode(n *nodeEvidence) {
 	for name, c := range n.chains {
 		v.checkChain(n, name, c)
@@ -379,8 +381,9 @@ func (v *verification) checkNode(n *nodeEvidence) {
 	}
 }
 
-// noteUncovered tells how much of what the store itself has recorded no checkpoint covers, when the journal whose next one
-// would is not here. That may be ten seconds of a node elsewhere, or the work of somebody who took the journal away.
+// noteUncovered notes how many of the store's own records no checkpoint covers, when the node's journal is not here. That
+// journal would have the next checkpoint. The records may be those of ten seconds on another machine, or an attacker may
+// have removed the journal.
 func (v *verification) noteUncovered(n *nodeEvidence) {
 	if len(n.files) > 0 {
 		return
@@ -400,8 +403,9 @@ func (v *verification) noteUncovered(n *nodeEvidence) {
 	}
 }
 
-// readMeanwhile finds out which segment grew when the reading began, and which began since. Of one that the store knows, and
-// that was not among the files, the file is there by now, or its final checkpoint: it is removed after that is stored.
+// readMeanwhile finds the segment that grew when the reading began, and the segments that began later. For a segment that
+// the store knows and that was not among the files, there is now a file or a final checkpoint: a file is removed only
+// after its final checkpoint is stored.
 func (v *verification) readMeanwhile(ctx context.Context, dir string, store Source) error {
 	for _, n := range v.nodes {
 		ended := 0
@@ -446,7 +450,7 @@ func (v *verification) readMeanwhile(ctx context.Context, dir string, store Sour
 		}
 		number, _ := segmentNumber(c.Segment)
 		if !n.local {
-			n.meanwhile[number], n.meanwhile[number+1] = true, true // it may have begun another one
+			n.meanwhile[number], n.meanwhile[number+1] = true, true // the node may have begun another segment
 		} else if said.Final {
 			n.meanwhile[number] = true
 		}
@@ -493,7 +497,7 @@ func (v *verification) checkSegment(n *nodeEvidence, name string, newest bool) {
 	}
 }
 
-// stored reports whether the store has something of a segment.
+// stored reports whether the store has records or checkpoints of a segment.
 func (n *nodeEvidence) stored(segment string) bool {
 	for _, c := range n.checkpoints {
 		if c.stored && c.Segment == segment {
@@ -516,7 +520,7 @@ func (c *chainEvidence) last() int64 {
 	return last
 }
 
-// checkChain looks for gaps, and for what checkpoints speak of and is not there.
+// checkChain finds gaps in a chain, and records that checkpoints cover and that are missing.
 func (v *verification) checkChain(n *nodeEvidence, name chainName, c *chainEvidence) {
 	at := func(sequence int64, problem string) {
 		v.find(Finding{Node: n.name, Segment: name.segment, Organization: name.organization, Sequence: sequence, Problem: problem})
@@ -566,7 +570,7 @@ func (v *verification) readJournals(dir string) error {
 	for _, dir := range dirs {
 		numbers, err := segments(dir)
 		if errors.Is(err, os.ErrNotExist) {
-			continue // shipped and removed since it was listed
+			continue // it was shipped and removed after it was listed
 		}
 		if err != nil {
 			return fmt.Errorf("listing segments: %w", err)

@@ -19,7 +19,7 @@ import (
 func (v *verification) readSegment(n *nodeEvidence, dir string, number int) error {
 	f, err := openSegment(dir, number)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil // shipped and removed since it was listed
+		return nil // it was shipped and removed after it was listed
 	}
 	if err != nil {
 		return err
@@ -55,8 +55,8 @@ func (v *verification) readSegment(n *nodeEvidence, dir string, number int) erro
 	return nil
 }
 
-// checkTail finds what the store has of a segment and its file has not any more. When the file was read it may not have been there
-// yet: the file is read again, since nothing comes to the store that is not in it before.
+// checkTail finds records of a segment that the store has and that are gone from the segment's file. The file may have
+// lacked them when it was read first. So it is read again: records are in the file before they are in the store.
 func (v *verification) checkTail(n *nodeEvidence, dir string, number int) error {
 	name := segmentName(number)
 	if file := n.files[name]; file == nil || file.header == nil || !n.ahead(name, file.checkpoint, func(organization string) int64 {
@@ -66,7 +66,7 @@ func (v *verification) checkTail(n *nodeEvidence, dir string, number int) error 
 	}
 	f, err := openSegment(dir, number)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil // shipped and removed since
+		return nil // it was shipped and removed meanwhile
 	}
 	if err != nil {
 		return err
@@ -89,8 +89,8 @@ func (v *verification) checkTail(n *nodeEvidence, dir string, number int) error 
 	return nil
 }
 
-// ahead reports whether the store has more of a segment than its file, of which these are the last checkpoint and the last records, and
-// tells find (nil: nobody) what.
+// ahead reports whether the store has more of a segment than its file. checkpoint and last are the last checkpoint and
+// the last records of the file. find (nil: none) gets the differences.
 func (n *nodeEvidence) ahead(segment string, checkpoint int64, last func(organization string) int64, find func(Finding)) (ahead bool) {
 	tell := func(f Finding) {
 		if ahead = true; find != nil {
@@ -192,13 +192,13 @@ func (r *segmentReader) takeRecord(record *record) {
 		where.Problem = problem
 		r.verification.find(where)
 	}
-	// What follows is held against what this line says, so that one edit is told once.
+	// The next lines are checked against the hash in this line, so that one edit is reported once.
 	c.Sequence, c.Hash = record.sequence, record.hash
 	evidence.add(record.sequence, record.hash)
 }
 
-// check moves the chain on by a record and says what is wrong with the record. What is wrong with a shared part is said
-// once, of the first record that it is found at; a record that is right shows that its shared part is too.
+// check adds a record to the chain, and returns the error in the record. An error in a shared part is reported once, for
+// the first record in which it is found. A correct record shows that its shared part is correct too.
 func (r *segmentReader) check(c *storage.AuditChain, record *record) (problem string) {
 	var hash [32]byte
 	hash, r.scratch = nextOf(c, record, r.scratch)
@@ -231,10 +231,10 @@ func (r *segmentReader) takeCheckpoint(checkpoint *storage.AuditCheckpoint) {
 	r.addCheckpoint(&c, false, r.line)
 	said, err := readCheckpoint(c.Data)
 	if err != nil {
-		return // told by addCheckpoint
+		return // addCheckpoint has reported it
 	}
 	switch header := r.file.header; {
-	case header == nil: // told
+	case header == nil: // it has been reported
 	case said.Header != "" && said.Header != header.hash():
 		r.find(fmt.Sprintf("checkpoint %d was signed over another first line of the segment", said.Number))
 	case r.file.checkpoint == 0 && said.Number != header.Checkpoint+1:
@@ -261,7 +261,7 @@ func (r *segmentReader) takeCheckpoint(checkpoint *storage.AuditCheckpoint) {
 	}
 }
 
-// readStore reads all records that are in the store.
+// readStore reads all records in the store.
 func (v *verification) readStore(ctx context.Context, store Source) error {
 	chains, err := store.AuditChains(ctx, "")
 	if err != nil {
@@ -295,7 +295,7 @@ func (v *verification) readStore(ctx context.Context, store Source) error {
 	if err := v.checkHeads(ctx, store, chains); err != nil {
 		return err
 	}
-	// Journals are read first: what they hold is held against the checkpoints only where the store has it not.
+	// Journals are read before the checkpoints, so their records are compared with the statements here.
 	for _, n := range v.nodes {
 		for name, c := range n.chains {
 			for sequence := range c.heads {
@@ -308,8 +308,9 @@ func (v *verification) readStore(ctx context.Context, store Source) error {
 	return nil
 }
 
-// checkHeads holds what the store says about where the chains of its own records end, which the next record follows, against those
-// records. before is what it said before they were read: beside a gateway there may be more since.
+// checkHeads compares the store's own records with the ends of their chains that the store states. The next record
+// follows such an end. before has the ends that the store stated before the records were read: beside a gateway there may
+// be more records since.
 func (v *verification) checkHeads(ctx context.Context, store Source, before []storage.AuditChain) error {
 	after, err := store.AuditChains(ctx, "")
 	if err != nil {
@@ -382,7 +383,7 @@ func (v *verification) readChunks(ctx context.Context, store Source, organizatio
 		}
 		to := chunks[len(chunks)-1].To.Add(time.Microsecond)
 		if fresh == 0 || (!filter.To.IsZero() && !to.Before(filter.To)) {
-			filter.Limit *= 2 // more than a page overlap
+			filter.Limit *= 2 // the chunks of more than one page overlap
 			continue
 		}
 		filter.To = to
@@ -421,8 +422,8 @@ func (v *verification) takeChunk(c *storage.AuditChunk) {
 	}
 }
 
-// spanOf is the span of time of a chunk with these records, as chunkWriter.finish makes it. Whoever reads asks the store by it, and no
-// hash covers it.
+// spanOf returns the time span of a chunk with these records, as chunkWriter.finish computes it. Readers ask the store by
+// that span, and no hash covers it.
 func spanOf(records []storage.AuditRecord) (from, to time.Time) {
 	first, last := int64(math.MaxInt64), int64(math.MinInt64)
 	for i := range records {
@@ -432,7 +433,7 @@ func spanOf(records []storage.AuditRecord) (from, to time.Time) {
 	return chunkSpan(first, last)
 }
 
-// readOwn reads what the store itself has recorded for an organization.
+// readOwn reads the records that the store itself has made for an organization.
 func (v *verification) readOwn(ctx context.Context, store Source, organization string) error {
 	records, err := store.AuditRecords(ctx, storage.AuditFilter{OrganizationID: organization})
 	if err != nil {

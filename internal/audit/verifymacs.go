@@ -9,20 +9,23 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Standing is what the records stand on.
+// Standing counts the records by the proof that they have.
 type Standing struct {
-	// Checked: MACs were checked, else only looked for.
+	// Checked reports whether MACs were checked. Else Verify only looked whether there are MACs.
 	Checked bool
-	// Sealed is how many records have a MAC, or are covered by that of a later record in their chunk; Since is the time of the first one.
+	// Sealed is the number of records that have a MAC, or are covered by the MAC of a later record in their chunk. Since
+	// is the time of the first one.
 	Sealed int64
 	Since  time.Time
-	// Bare is how many records have none: a durward before MACs has written them. No checkpoint of its own covers Unproven of them.
+	// Bare is the number of records without a MAC, which an older durward wrote. Unproven is the number of those that no
+	// checkpoint of that durward covers.
 	Bare, Unproven int64
-	// Open is how many records that the store itself has made no checkpoint covers yet. Who can write the store can cut them off.
+	// Open is the number of the store's own records that no checkpoint covers yet. An attacker who can write to the store
+	// can remove them.
 	Open int64
 }
 
-// bareRun is records of a chain without MACs.
+// bareRun is a run of records of a chain without MACs.
 type bareRun struct {
 	first, last int64
 	latest      time.Time
@@ -42,13 +45,13 @@ func (c *chainEvidence) addBare(first, last int64, latest time.Time) {
 	c.bare = append(c.bare, bareRun{first, last, latest})
 }
 
-// Problems with MACs.
+// These are the problems with MACs.
 const (
 	missingMAC = "has no MAC: the gateway did not write it, or its MAC was taken away"
 	foreignMAC = "has a MAC that is not of this gateway: the gateway did not write it"
 )
 
-// checkMAC says what is wrong with the MAC of a record at a place, with which that many records stand.
+// checkMAC returns the problem with the MAC of a record at a place. records is the number of records that the MAC covers.
 func (v *verification) checkMAC(n *nodeEvidence, place *storage.AuditChain, mac *storage.AuditMAC, at time.Time, records int64) (problem string) {
 	switch {
 	case *mac == storage.AuditMAC{}:
@@ -65,7 +68,7 @@ func (v *verification) checkMAC(n *nodeEvidence, place *storage.AuditChain, mac 
 	return ""
 }
 
-// takeChunkMAC checks the MAC of a chunk, which is that of its last record.
+// takeChunkMAC checks the MAC of a chunk, which is the MAC of its last record.
 func (v *verification) takeChunkMAC(n *nodeEvidence, evidence *chainEvidence, c *storage.AuditChunk, records []storage.AuditRecord) {
 	from, to := spanOf(records)
 	if c.MAC == (storage.AuditMAC{}) {
@@ -74,7 +77,7 @@ func (v *verification) takeChunkMAC(n *nodeEvidence, evidence *chainEvidence, c 
 	}
 	place := chainOf(c.OrganizationID, c.Node, c.Segment)
 	place.Sequence, place.Hash = c.Last, records[len(records)-1].Hash
-	fresh := int64(0) // those in the journal were counted there
+	fresh := int64(0) // records that are also in the journal have been counted
 	for i := range records {
 		if _, ok := evidence.at(records[i].Sequence); !ok {
 			fresh++
@@ -98,7 +101,8 @@ func (v *verification) takeRecordMAC(n *nodeEvidence, evidence *chainEvidence, r
 	}
 }
 
-// checkHead checks the MAC with which the store says that a chain of its own records ends: the gateway goes on from no other one.
+// checkHead checks the MAC of the record with which a chain of the store's own records ends, as the store states. The
+// gateway continues a chain only after a record with a MAC.
 func (v *verification) checkHead(n *nodeEvidence, head *storage.AuditChain) {
 	known := slices.ContainsFunc(v.report.Findings, func(f Finding) bool {
 		return f.Node == head.Node && f.Segment == head.Segment && f.Organization == head.OrganizationID
@@ -113,11 +117,12 @@ func (v *verification) checkHead(n *nodeEvidence, head *storage.AuditChain) {
 	})
 }
 
-// formerGrace is more than a durward before MACs records between two checkpoints.
+// formerGrace is longer than the time between two checkpoints of a durward without MACs.
 const formerGrace = time.Minute
 
-// checkBare judges the records without MACs, when all is read. A node has MACs on all of its records or on none. Those of a node that has
-// none are of a durward before MACs, which signed a checkpoint over them, or was killed before it could.
+// checkBare checks the records without MACs when all records are read. A node has MACs on all of its records or on none.
+// When it has none, a durward without MACs wrote the records. That durward signed a checkpoint over them, or was killed
+// before it could.
 func (v *verification) checkBare() {
 	v.report.Standing.Checked = v.keys.MACs != nil
 	for _, n := range v.nodes {
@@ -132,7 +137,7 @@ func (v *verification) checkBare() {
 			judged := int64(0)
 			for _, run := range c.bare {
 				if run.first = max(run.first, judged+1); run.first > run.last {
-					continue // in the journal and in the store
+					continue // the run is in the journal and in the store
 				}
 				judged = run.last
 				if problem := v.judgeBare(n, &run, own, all); problem != "" {
@@ -160,8 +165,8 @@ func (v *verification) checkBare() {
 	slices.Sort(v.report.Notes)
 }
 
-// judgeBare says what is wrong with records without MACs, which run is cut to. own is the last record that a checkpoint of the node itself
-// covers, all the last one that any does.
+// judgeBare returns the problem with records without MACs. It shortens run to those that have the problem. own is the
+// last record that a checkpoint of the node itself covers, and all the last one that any checkpoint covers.
 func (v *verification) judgeBare(n *nodeEvidence, run *bareRun, own, all int64) (problem string) {
 	if n.sealing {
 		return fmt.Sprintf("records %d to %d have no MAC, and the node's records have: the gateway did not write them, or their MACs were taken away", run.first, run.last)
@@ -180,7 +185,8 @@ func (v *verification) judgeBare(n *nodeEvidence, run *bareRun, own, all int64) 
 		v.report.Standing.Since.UTC().Format(time.RFC3339))
 }
 
-// covered is the last record that a checkpoint covers: of the node itself, or also one over what was found.
+// covered returns the sequence of the last record that a checkpoint covers. With found it also counts checkpoints over
+// records that the signer only found, see Checkpoint.Found.
 func (c *chainEvidence) covered(found bool) (last int64) {
 	for sequence, said := range c.heads {
 		if found || slices.ContainsFunc(said, func(s statement) bool { return !s.found }) {
