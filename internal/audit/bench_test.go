@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// processor returns the processor time of the process: on a machine that others use too, wall time says little.
+// processor returns the processor time of the process. On a machine with other users, wall time says little.
 func processor(b *testing.B) time.Duration {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
@@ -21,7 +21,7 @@ func reportProcessor(b *testing.B, before time.Duration, each int) {
 	b.ReportMetric(float64((processor(b)-before).Nanoseconds())/float64(b.N)/float64(each), "cpu-ns/call")
 }
 
-// BenchmarkCall is what one call pays: the intent, written at once, and the outcome, which shares a record with others.
+// BenchmarkCall measures one call: the intent, written at once, and the outcome, which shares a record with others.
 func BenchmarkCall(b *testing.B) {
 	j := openJournal(b, testOptions(b, b.TempDir()))
 	e := intent("create_issue")
@@ -49,7 +49,7 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-// BenchmarkShip is what the shipping of one record costs, without the store, when it is read from the files.
+// BenchmarkShip measures the shipping of one record that is read from the files, without the store.
 func BenchmarkShip(b *testing.B) {
 	j := openJournal(b, testOptions(b, b.TempDir()))
 	const calls = 5000
@@ -80,7 +80,7 @@ func BenchmarkShip(b *testing.B) {
 	b.ReportMetric(float64(size)/calls, "stored-B/call")
 }
 
-// BenchmarkConcurrentCalls is BenchmarkCall for sixteen callers at a time.
+// BenchmarkConcurrentCalls measures the same as BenchmarkCall, with sixteen callers at a time.
 func BenchmarkConcurrentCalls(b *testing.B) {
 	j := openJournal(b, testOptions(b, b.TempDir()))
 	before := processor(b)

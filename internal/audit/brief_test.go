@@ -16,7 +16,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestBrief: brief ids and digests are base64url, and have one spelling.
+// TestBrief checks that brief ids and digests are base64url, and have only one spelling.
 func TestBrief(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bits := rapid.Uint64Range(0, 1<<48-1).Draw(t, "bits")
@@ -54,14 +54,14 @@ func TestBrief(t *testing.T) {
 	}
 }
 
-// TestBriefRead: a brief id has its time wherever that stands, and no value that is none becomes an id.
+// TestBriefRead checks that a brief id gets its time at any position of the time, and that no other value becomes an id.
 func TestBriefRead(t *testing.T) {
 	const whole = "018cc251-f400-7000-8000-000000000000" // of 2024-01-01
 	for text, want := range map[string]string{
 		`{"i":"AAAAAAAAAA","t":1704067200000000000}`:                                       `{"id":"` + whole + `","time":"2024-01-01T00:00:00.000000000Z","kind":"call","event":"decision"}`,
 		`{"i":"AAAAAAAAAA","o":"` + strings.Repeat("x", 99) + `","t":1704067200000000000}`: `{"id":"` + whole + `","tool":"` + strings.Repeat("x", 99) + `","time":"2024-01-01T00:00:00.000000000Z","kind":"call","event":"decision"}`,
 		`{"i":"AAAAAAAAA+","t":1704067200000000000}`:                                       `{"id":"AAAAAAAAA+","time":"2024-01-01T00:00:00.000000000Z","kind":"call","event":"decision"}`,
-		// Blanks are JSON, too, and what is no digest stays what it is.
+		// Blanks are JSON too. A value that is no digest stays unchanged.
 		`{"i":"0190ffff-0000-7000-8000-000000000001","t":17,"B":[["AAAAAAAAA" ,1,2]]}`: `{"id":"0190ffff-0000-7000-8000-000000000001","time":"1970-01-01T00:00:00.000000017Z","outcomes":[{"call":"AAAAAAAAA" ,"time":"1970-01-01T00:00:00.000000016Z","outcome":"ok","duration_ns":2,"upstream_status":200}],"kind":"call","event":"decision"}`,
 		`{"i":"","t":17,"g":[` + strings.Repeat("1", 42) + `0]}`:                       `{"id":"","time":"1970-01-01T00:00:00.000000017Z","arguments_digest":[` + strings.Repeat("1", 42) + `0],"kind":"call","event":"decision"}`,
 		`{"i":"","t":17,"g":` + strings.Repeat("1", 44) + `0}`:                         `{"id":"","time":"1970-01-01T00:00:00.000000017Z","arguments_digest":` + strings.Repeat("1", 44) + `0,"kind":"call","event":"decision"}`,
@@ -75,7 +75,7 @@ func TestBriefRead(t *testing.T) {
 	}
 }
 
-// TestBriefTime: the time of a brief entry is found, for chunks that are made of files.
+// TestBriefTime checks that the time of a brief entry is found, for chunks that are made from files.
 func TestBriefTime(t *testing.T) {
 	e := intent("create_issue")
 	Name(e, []byte("{}"), new(Room))
@@ -88,7 +88,7 @@ func TestBriefTime(t *testing.T) {
 	}
 }
 
-// TestBriefOutcomes: outcomes name the whole ids of their intents, together and alone.
+// TestBriefOutcomes checks that outcomes have the full ids of their intents, in a shared record and alone.
 func TestBriefOutcomes(t *testing.T) {
 	for _, n := range []int{1, 2, maxOutcomes + 1} {
 		root, store := t.TempDir(), new(memory)

@@ -15,7 +15,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestBriefChunk: whatever the texts of a chunk are, they are read as they were, with their hashes, packed and as they are.
+// TestBriefChunk checks that the texts of a chunk are read unchanged, with their hashes, from compressed and from raw
+// chunks.
 func TestBriefChunk(t *testing.T) {
 	text := rapid.OneOf(
 		rapid.Custom(func(t *rapid.T) string {
@@ -47,7 +48,7 @@ func TestBriefChunk(t *testing.T) {
 		raw.Data = w.body
 		for _, c := range []storage.AuditChunk{c, raw} {
 			records, err := ReadChunk(&c)
-			// A text that is none can be cut at another place when its hash is computed: the texts count.
+			// A malformed text can be split at another place when its hash is computed. So the texts are compared.
 			if err != nil && !errors.Is(err, ErrTampered) || len(records) != len(want) {
 				t.Fatalf("%d records of %d, %v", len(records), len(want), err)
 			}
@@ -60,7 +61,7 @@ func TestBriefChunk(t *testing.T) {
 	})
 }
 
-// TestBriefChunkRoom: a crafted chunk takes no more memory than it may.
+// TestBriefChunkRoom checks that a crafted chunk takes no more memory than the bound.
 func TestBriefChunkRoom(t *testing.T) {
 	w := newChunk("n", "00000001", acme, new([32]byte), 1, nil)
 	for i := range 3 {
@@ -75,7 +76,7 @@ func TestBriefChunkRoom(t *testing.T) {
 	}
 }
 
-// TestManyRecords: neither does one of more records than there can be.
+// TestManyRecords checks that a chunk with more records than allowed takes no more memory than the bound.
 func TestManyRecords(t *testing.T) {
 	c := storage.AuditChunk{Data: append([]byte{chunkFormat}, s2.Encode(nil, make([]byte, maxChunk/2))...)}
 	if records, err := ReadChunk(&c); len(records) != maxRecords || !errors.Is(err, ErrTampered) {
@@ -83,8 +84,8 @@ func TestManyRecords(t *testing.T) {
 	}
 }
 
-// TestRawChunk: a large chunk of what cannot be made shorter is kept as it is, one that can is packed; both are read, and an
-// edit of either is found.
+// TestRawChunk checks that a large chunk is stored raw when it cannot be made shorter, and compressed when it can. Both
+// are read, and an edit of either is found.
 func TestRawChunk(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -120,7 +121,7 @@ func TestRawChunk(t *testing.T) {
 				for _, at := range []int{1, 40, 70, 80, 1000, 1001, 1002, 1003, len(data) - 20} {
 					store.chunks[0].Data = bytes.Clone(data)
 					store.chunks[0].Data[at] ^= 1
-					// Some bytes say the same in two ways, such as which record before has the same shared part.
+					// Some facts have two spellings, such as the reference to an earlier record with the same shared part.
 					read, err := ReadChunk(&store.chunks[0])
 					same := err == nil && reflect.DeepEqual(read, written)
 					if found := len(verify(t, root, store)) > 0; found == same {

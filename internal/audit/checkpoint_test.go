@@ -8,7 +8,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestReadCheckpoint: a checkpoint has one spelling, and a format that is known.
+// TestReadCheckpoint checks that a checkpoint has one spelling, and a known format.
 func TestReadCheckpoint(t *testing.T) {
 	const first = `{"format":2,"node":"n","segment":"00000001","number":1,"time":"2026-01-02T03:04:05Z","chains":[]}`
 	for data, want := range map[string]bool{
@@ -33,7 +33,7 @@ func TestReadCheckpoint(t *testing.T) {
 	}
 }
 
-// TestCheckpointHash: a checkpoint is known by what it says and by who signed it.
+// TestCheckpointHash checks that the hash of a checkpoint covers its data and its signature.
 func TestCheckpointHash(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, c := range []storage.AuditCheckpoint{{}, {Data: []byte("a")}, {Signature: []byte("b")}, {Data: []byte("a"), Signature: []byte("b")}} {
@@ -44,7 +44,7 @@ func TestCheckpointHash(t *testing.T) {
 	}
 }
 
-// TestSealing: with MACs are the records of a node of which a checkpoint has the present format, unless it is over what was found.
+// TestSealing checks that a checkpoint of the present format states MACs for its node's records, unless its Found is set.
 func TestSealing(t *testing.T) {
 	for _, c := range []struct {
 		format  int

@@ -59,7 +59,7 @@ type chunkWriter struct {
 
 var chunksBegun atomic.Uint64
 
-// bodyStart is where a chunk's body begins in its data.
+// bodyStart is the offset of a chunk's body in its data.
 const bodyStart = 1
 
 // newChunk begins a chunk. It builds the records in buffer, which must not be used elsewhere until the store has the

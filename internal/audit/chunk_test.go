@@ -13,7 +13,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestCutBrief: what is cut is what stands in each such record, and nothing else is.
+// TestCutBrief checks that cutBrief splits each text that begins with a brief id and a time, and no other text.
 func TestCutBrief(t *testing.T) {
 	const start, nanos = `{"I":"AAAAAAAAAA","t":`, "1795332000123456789"
 	for text, want := range map[string]bool{
@@ -41,7 +41,7 @@ func TestCutBrief(t *testing.T) {
 	}
 }
 
-// TestBriefRepeats: of a record what the one before has too is not written again, eight bytes at a time.
+// TestBriefRepeats checks that bytes which the record before has too are not written again, eight bytes at a time.
 func TestBriefRepeats(t *testing.T) {
 	for rest, want := range map[string]int{"": 0, "1234567": 0, "12345678": 8, "123456789": 8, "1234567812345678": 16, "1234567x": 0} {
 		var p briefPart
@@ -54,7 +54,7 @@ func TestBriefRepeats(t *testing.T) {
 	}
 }
 
-// TestChunkReader: of what is crafted nothing is taken, and of what is just in bounds all of it.
+// TestChunkReader checks that crafted records are refused, and that records just within the bounds are read.
 func TestChunkReader(t *testing.T) {
 	number := func(n uint64) string { return string(binary.AppendUvarint(nil, n)) }
 	const mark, id, endless = "mark", "AAAAAAAAAA", "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"
@@ -65,7 +65,7 @@ func TestChunkReader(t *testing.T) {
 	for name, c := range map[string]struct {
 		body  string
 		room  int
-		texts []string // what is read before the end, or what is wrong
+		texts []string // the texts that are read before the end or the error
 		whole bool
 	}{
 		"texts":                          {plain("one") + plain("") + plain("three"), 0, []string{"one", "", "three"}, true},
@@ -111,7 +111,7 @@ func TestChunkReader(t *testing.T) {
 	}
 }
 
-// TestReadChunkTold: what is wrong with a chunk is told of the record at which it is.
+// TestReadChunkTold checks that an error in a chunk names the record with the error.
 func TestReadChunkTold(t *testing.T) {
 	made := func() (storage.AuditChunk, []byte) {
 		w := newChunk("n", "00000001", acme, new([32]byte), 3, nil)
@@ -128,7 +128,7 @@ func TestReadChunkTold(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		change   func(c *storage.AuditChunk, body []byte) []byte
-		sequence int64 // 0: it is whole
+		sequence int64 // 0: the chunk has no error
 		records  int
 	}{
 		"whole":                {func(_ *storage.AuditChunk, body []byte) []byte { return body }, 0, 3},
@@ -159,7 +159,7 @@ func TestReadChunkTold(t *testing.T) {
 	}
 }
 
-// TestUnpack: what is no chunk's data, or too much of it, is not unpacked.
+// TestUnpack checks that data of no chunk, or too much data, is not unpacked.
 func TestUnpack(t *testing.T) {
 	packed := func(n int) []byte { return s2.Encode(nil, make([]byte, n)) }
 	for name, c := range map[string]struct {
@@ -189,7 +189,7 @@ func TestUnpack(t *testing.T) {
 	}
 }
 
-// TestChunkWriter: a chunk ends in bounds, and has a shared part once.
+// TestChunkWriter checks that a chunk stays within its bounds, and has a shared part only once.
 func TestChunkWriter(t *testing.T) {
 	w := newChunk("n", "00000001", acme, new([32]byte), 1, nil)
 	start := len(w.body)
@@ -211,7 +211,7 @@ func TestChunkWriter(t *testing.T) {
 	}
 }
 
-// TestScratch: what a chunk is packed in serves for the next one.
+// TestScratch checks that the scratch buffer of one chunk is used again for the next one.
 func TestScratch(t *testing.T) {
 	w := newChunk("n", "00000001", acme, new([32]byte), 1, nil)
 	_, made := w.finish(nil)

@@ -19,8 +19,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestUnreadableLine: whose a record is does not hang on another line. One that cannot be read, or is gone, gives nothing of
-// an organization to another one.
+// TestUnreadableLine checks that the organization of a record does not depend on another line. A line that is unreadable
+// or missing moves no record of one organization to another.
 func TestUnreadableLine(t *testing.T) {
 	for name, damage := range map[string]func(line []byte) []byte{
 		"its beginning":    func(line []byte) []byte { line[0] = '#'; return line },
@@ -76,8 +76,8 @@ func TestUnreadableLine(t *testing.T) {
 				t.Error(err)
 			}
 			sequences = nil
-			// What those behind the line share with it, and were hashed with, is gone: nobody can tell whether they were changed too.
-			// They are kept aside with the file.
+			// The shared part of later records is gone with the line, so nothing shows whether they were changed too.
+			// They are set aside with the file.
 			if err := Everything(t.Context(), root, store, "*", begin, end, read); err != nil || len(sequences) > 0 || len(store.chunks) != 1 {
 				t.Errorf("from the store: records %v, %v", sequences, err)
 			}
@@ -85,7 +85,8 @@ func TestUnreadableLine(t *testing.T) {
 	}
 }
 
-// manyRecords is a segment that has ended, of three organizations and shared parts of several; sessions say whose each is.
+// manyRecords returns a segment that has ended, with records of three organizations and several shared parts. Their
+// sessions name their organizations.
 func manyRecords(t *testing.T) (node, segment string, store *memory) {
 	t.Helper()
 	store = new(memory)
@@ -113,7 +114,7 @@ func manyRecords(t *testing.T) (node, segment string, store *memory) {
 	return node, segment, store
 }
 
-// mutate changes a byte, or some, or takes some away, or puts them elsewhere.
+// mutate changes or removes bytes of a text, or moves them.
 func mutate(random *rand.Rand, text []byte) []byte {
 	from := random.IntN(len(text))
 	to := min(len(text), from+1+random.IntN(1+random.IntN(400)))
@@ -130,7 +131,7 @@ func mutate(random *rand.Rand, text []byte) []byte {
 	return text
 }
 
-// TestEdits: whatever is done to the bytes of a segment or to those of a chunk is found.
+// TestEdits checks that every change to the bytes of a segment or of a chunk is found.
 func TestEdits(t *testing.T) {
 	node, segment, store := manyRecords(t)
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same in every run
@@ -142,7 +143,7 @@ func TestEdits(t *testing.T) {
 		}
 		appendFile(t, segmentPath(filepath.Join(root, node), 1), string(edited))
 		findings := verify(t, root, new(memory))
-		// What no checkpoint covers can be cut off.
+		// Records that no checkpoint covers can be cut off.
 		lines, _, _ := bytes.Cut(edited, []byte{0})
 		lines = lines[:bytes.LastIndexByte(lines, '\n')+1]
 		if len(findings) == 0 && !strings.HasPrefix(segment, string(lines)) {
@@ -169,7 +170,7 @@ func TestEdits(t *testing.T) {
 	}
 }
 
-// TestShipAgain: after a disk that could not be read for a moment all of it is shipped, once.
+// TestShipAgain checks that all records are shipped once, after the disk could not be read for a moment.
 func TestShipAgain(t *testing.T) {
 	root, store := t.TempDir(), new(memory)
 	j := openJournal(t, testOptions(t, root))

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestDetail: details are written as encoding/json writes them.
+// TestDetail checks that details are written as encoding/json writes them.
 func TestDetail(t *testing.T) {
 	for name, detail := range map[string]map[string]any{
 		"a call to a model": {"model_alias": "chat", "provider_id": "0192f0c1-5bd2-7000-8000-0000000000aa", "provider": "Ünser \"bester\"", "model": "gpt<4>&"},

@@ -14,7 +14,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// appendSome appends records of an organization to what takes them, with tools of that name.
+// appendSome appends records of an organization to a journal or trail. tool is the tool in them.
 func appendSome(t *testing.T, to interface {
 	Append(organization string, e *storage.AuditEntry) error
 }, organization, tool string, n int) {
@@ -26,7 +26,7 @@ func appendSome(t *testing.T, to interface {
 	}
 }
 
-// stored counts what is in the store of each tool.
+// stored counts the records in the store for each tool.
 func stored(t *testing.T, store *memory, organization string) map[string]int {
 	t.Helper()
 	tools := make(map[string]int)
@@ -49,7 +49,7 @@ func stored(t *testing.T, store *memory, organization string) map[string]int {
 	return tools
 }
 
-// keepCopy copies a journal's directory, and returns what puts the copy in its place.
+// keepCopy copies a journal's directory, and returns a function that puts the copy in its place.
 func keepCopy(t *testing.T, dir string) (putBack func()) {
 	t.Helper()
 	kept := filepath.Join(t.TempDir(), "kept")
@@ -66,7 +66,7 @@ func keepCopy(t *testing.T, dir string) (putBack func()) {
 	}
 }
 
-// killShipped is a journal of which all is in the store, killed.
+// killShipped returns a killed journal of which all records are in the store.
 func killShipped(t *testing.T, root string, store *memory, tool string, n int) *Journal {
 	t.Helper()
 	j := openJournal(t, testOptions(t, root))
@@ -74,7 +74,7 @@ func killShipped(t *testing.T, root string, store *memory, tool string, n int) *
 	if err := j.Checkpoint(); err != nil {
 		t.Fatal(err)
 	}
-	appendSome(t, j, acme, tool, 1) // behind the checkpoint
+	appendSome(t, j, acme, tool, 1) // after the checkpoint
 	if err := newShipper(j, store).ship(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func killShipped(t *testing.T, root string, store *memory, tool string, n int) *
 	return j
 }
 
-// closeTrail ends a trail when all is shipped that was left by others, too.
+// closeTrail closes a trail when all records are shipped, also those of other journals in the directory.
 func closeTrail(t *testing.T, trail *Trail) {
 	t.Helper()
 	if err := trail.Ship(t.Context()); err != nil {
@@ -112,8 +112,8 @@ func wantStored(t *testing.T, store *memory, organization string, want map[strin
 	}
 }
 
-// TestOlderJournal: an older state of a journal is put back, without that of the store. What is recorded from then on would have the
-// numbers of what is in the store.
+// TestOlderJournal checks that the gateway does not continue an older state of a journal that was put back without the
+// store. Its next records would have the numbers of records in the store.
 func TestOlderJournal(t *testing.T) {
 	root, store := t.TempDir(), new(memory)
 	j := killShipped(t, root, store, "first", 4)
@@ -139,7 +139,8 @@ func TestOlderJournal(t *testing.T) {
 	}
 }
 
-// TestEmptiedSegment: the growing segment is emptied after a kill, and its ring removed. The next one has its number.
+// TestEmptiedSegment checks a growing segment that is emptied after a kill, with its ring removed. The next segment has
+// its number.
 func TestEmptiedSegment(t *testing.T) {
 	root, store := t.TempDir(), new(memory)
 	j := killShipped(t, root, store, "first", 11)
@@ -157,15 +158,15 @@ func TestEmptiedSegment(t *testing.T) {
 	}
 }
 
-// TestForkedJournal: of a journal that has gone on where the store has something else, what the store has no other for is shipped, and
-// the rest is kept.
+// TestForkedJournal checks a journal that was continued although the store has different records. Records are shipped
+// where the store has no others, and the rest is kept.
 func TestForkedJournal(t *testing.T) {
 	root, store := t.TempDir(), new(memory)
 	j := killShipped(t, root, store, "first", 4)
 	putBack := keepCopy(t, j.dir)
 	killShipped(t, root, store, "second", 3)
 	putBack()
-	fork := openJournal(t, testOptions(t, root)) // asks no store
+	fork := openJournal(t, testOptions(t, root)) // does not ask the store
 	appendSome(t, fork, acme, "lost", 3)
 	appendSome(t, fork, other, "kept", 3)
 	kill(t, fork)
@@ -181,7 +182,7 @@ func TestForkedJournal(t *testing.T) {
 	}
 }
 
-// TestDisputed: the store gets something else in the place of what is in the journal while the gateway runs. The segment is kept.
+// TestDisputed checks that a segment is kept when the store gets different records in its place while the gateway runs.
 func TestDisputed(t *testing.T) {
 	for name, put := range map[string]func(j *Journal, store *memory) error{
 		"records": func(j *Journal, store *memory) error {
@@ -222,7 +223,7 @@ func TestDisputed(t *testing.T) {
 	}
 }
 
-// awayStore is a store that sometimes is away.
+// awayStore is a store that can be made unreachable.
 type awayStore struct {
 	*memory
 	away atomic.Bool
@@ -235,7 +236,8 @@ func (s *awayStore) AuditChains(ctx context.Context, node string) ([]storage.Aud
 	return s.memory.AuditChains(ctx, node)
 }
 
-// TestNoStore: when the store cannot say what it has of a journal, another one is begun, and it is shipped when the store is there again.
+// TestNoStore checks that a new journal is begun when the store cannot list its records of an existing one. The existing
+// journal is shipped when the store is reachable again.
 func TestNoStore(t *testing.T) {
 	root, store := t.TempDir(), new(memory)
 	j := openJournal(t, testOptions(t, root))
@@ -253,7 +255,7 @@ func TestNoStore(t *testing.T) {
 	wantClean(t, root, store)
 }
 
-// failingStore fails at one of the questions about what it has.
+// failingStore is a store that fails at one of the questions about its records.
 type failingStore struct {
 	*memory
 	chains, chunks, checkpoint, checkpoints error
@@ -287,7 +289,7 @@ func (s *failingStore) AuditCheckpoints(ctx context.Context, node string) ([]sto
 	return s.memory.AuditCheckpoints(ctx, node)
 }
 
-// otherChunk puts other records in the place of a chunk's, at the same times.
+// otherChunk replaces the records of a chunk by others with the same times.
 func otherChunk(t *testing.T, c *storage.AuditChunk) {
 	t.Helper()
 	records, err := ReadChunk(c)
@@ -313,10 +315,10 @@ func otherChunk(t *testing.T, c *storage.AuditChunk) {
 	c.MAC = mac
 }
 
-// TestExamine: what a journal and the store must have in common so that the journal is gone on with, and that nothing else keeps it from
-// that.
+// TestExamine checks when a journal is continued: the journal and the store must agree on certain records, and no other
+// difference keeps the journal from being continued.
 func TestExamine(t *testing.T) {
-	// The journal has records 1 to 4, a checkpoint over them, and record 5. Of all that the store has a chunk each.
+	// The journal has records 1 to 4, a checkpoint over them, and record 5. The store has a chunk for each record.
 	shipped := func(t *testing.T, store *failingStore) *Journal {
 		j := openJournal(t, testOptions(t, t.TempDir()))
 		ship := newShipper(j, store)
@@ -337,7 +339,7 @@ func TestExamine(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(t *testing.T, j *Journal, store *failingStore)
 		want   string // the reason, or the error
-		chain  bool   // it is one of those that the store has otherwise
+		chain  bool   // the chain is one of which the store has different records
 	}{
 		"nothing": {func(*testing.T, *Journal, *failingStore) {}, "", false},
 		"a record of the store itself": {func(t *testing.T, j *Journal, store *failingStore) {
@@ -469,8 +471,8 @@ func TestExamine(t *testing.T) {
 	}
 }
 
-// TestHasNoMACs: a node is one of a durward before MACs unless the store has a MAC or a checkpoint of it, and while the store does not
-// answer nobody knows.
+// TestHasNoMACs checks that a node counts as one of a durward without MACs unless the store has a MAC or a checkpoint of
+// it that states MACs. When the store does not answer, the result is an error.
 func TestHasNoMACs(t *testing.T) {
 	const node = "00112233445566ff"
 	keys := &lineKeys{macs: sharedGateway().macs, signatures: sharedSigner()}

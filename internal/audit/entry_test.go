@@ -19,7 +19,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestEntry: what is written by hand is what encoding/json reads and would have written.
+// TestEntry checks that encoding/json reads the entries of appendEntry, and would write the same members.
 func TestEntry(t *testing.T) {
 	text := rapid.OneOf(rapid.String(), rapid.StringMatching(`[ -~]{0,40}`), rapid.SampledFrom([]string{"", `"`, `\`, "\u2028", "<&>", "\x00", "\x7f", "12345678\"", "1234567\\"}))
 	rapid.Check(t, func(t *rapid.T) {
@@ -49,7 +49,7 @@ func TestEntry(t *testing.T) {
 		if bytes.ContainsAny(got, "\n\r") {
 			t.Fatalf("more than a line: %q", got)
 		}
-		// Both ways of writing are read as the same.
+		// Both encodings are read as the same entry.
 		var mine, theirs any
 		want, err := json.Marshal(e)
 		if err != nil {
@@ -66,7 +66,7 @@ func TestEntry(t *testing.T) {
 		if !timeOf(got).Equal(at) || nanosOf(got) != at.UnixNano() || !timeOf(want).Equal(at) || nanosOf(want) != at.UnixNano() {
 			t.Fatalf("time of %s is %v", got, timeOf(got))
 		}
-		// A chain of long entries is what storage says it is, one of short entries what docs/audit-format.md says.
+		// A chain of long entries follows storage, and one of short entries docs/audit-format.md.
 		chain := storage.AuditChain{OrganizationID: acme, Node: "n", Segment: "s", Sequence: 4}
 		same := chain
 		r := chain.Next(want)
@@ -79,8 +79,8 @@ func TestEntry(t *testing.T) {
 	})
 }
 
-// TestSharedEntry: an entry with a shared part is read as it was given, is cut into the same parts again, and is hashed as
-// docs/audit-format.md says.
+// TestSharedEntry checks that an entry with a shared part is read unchanged, is split into the same parts again, and is
+// hashed as docs/audit-format.md says.
 func TestSharedEntry(t *testing.T) {
 	text := rapid.OneOf(rapid.String(), rapid.StringMatching(`[ -~]{0,40}`), rapid.SampledFrom([]string{"", `,"0":{`, `{"0":1}}`, `,"0":17}`, "0", "}", "\u2028", "\xff"}))
 	rapid.Check(t, func(t *rapid.T) {
@@ -135,7 +135,7 @@ func TestSharedEntry(t *testing.T) {
 	})
 }
 
-// TestChainStart: the name of a chain is in the hash of its first record, and so in all of them.
+// TestChainStart checks that the hash of a chain's first record, and so every later hash, covers the chain's name.
 func TestChainStart(t *testing.T) {
 	text := appendEntry(nil, intent("create_issue"))
 	seen := make(map[[sha256.Size]byte]bool)
@@ -159,7 +159,8 @@ func TestNewID(t *testing.T) {
 	}
 }
 
-// TestName: an entry gets an id of its time, and the digest of its arguments, both in brief: they are read as they always were.
+// TestName checks that an entry gets an id of its time and the digest of its arguments. Both are brief, and are read in
+// full.
 func TestName(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		arguments := rapid.SliceOf(rapid.Byte()).Draw(t, "arguments")

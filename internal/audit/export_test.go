@@ -18,7 +18,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// busyStore is one that a gateway ships to while it is read.
+// busyStore is a store to which a gateway ships while it is read.
 type busyStore struct {
 	*memory
 	once sync.Once
@@ -30,7 +30,8 @@ func (s *busyStore) AuditChunks(ctx context.Context, f storage.AuditFilter) ([]s
 	return s.memory.AuditChunks(ctx, f)
 }
 
-// TestEverythingOnce: each record comes once, also when a gateway ships it, and removes its segment, while it is read.
+// TestEverythingOnce checks that each record comes once, also when a gateway ships it and removes its segment during the
+// reading.
 func TestEverythingOnce(t *testing.T) {
 	for _, meanwhile := range []string{"nothing happens", "shipped", "shipped and removed"} {
 		t.Run(meanwhile, func(t *testing.T) {
@@ -83,7 +84,7 @@ func TestEverythingOnce(t *testing.T) {
 	}
 }
 
-// byHand computes the hash of a line of an export as docs/audit-format.md says, with nothing of ours.
+// byHand computes the hash of a line of an export as docs/audit-format.md says, without code of this package.
 func byHand(t *testing.T, line []byte) (hash, said string) {
 	t.Helper()
 	var r struct {
@@ -124,7 +125,8 @@ func byHand(t *testing.T, line []byte) (hash, said string) {
 	return hex.EncodeToString(sum[:]), r.Hash
 }
 
-// TestExportByHand: each line of an export can be checked alone, and sinks, the journal and the store show the same.
+// TestExportByHand checks that each line of an export can be checked alone, and that sinks, the journal and the store
+// export the same.
 func TestExportByHand(t *testing.T) {
 	root, store := t.TempDir(), new(memory)
 	j := openJournal(t, testOptions(t, root))

@@ -19,8 +19,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// former writes a segment as durward did before entries had a short form, or before they had shared parts, as kill -9
-// leaves it.
+// former writes a segment as durward did before the short form of entries, or before shared parts, as kill -9 leaves it.
 func former(t *testing.T, root string, format int) (node string, records []storage.AuditRecord) {
 	t.Helper()
 	node = "00112233445566ff"
@@ -55,8 +54,8 @@ func former(t *testing.T, root string, format int) (node string, records []stora
 	return node, records
 }
 
-// TestFormerFormats: what durward wrote before entries had a short form, and before they had shared parts, is recovered,
-// shipped, verified and read as ever, and is found when it was edited.
+// TestFormerFormats checks records from before the short form of entries and from before shared parts. They are
+// recovered, shipped, verified and read as before, and edits of them are found.
 func TestFormerFormats(t *testing.T) {
 	t.Run("long entries", func(t *testing.T) { testFormer(t, longSegmentFormat, longChunkFormat) })
 	t.Run("short entries", func(t *testing.T) { testFormer(t, plainSegmentFormat, plainChunkFormat) })
@@ -65,7 +64,7 @@ func TestFormerFormats(t *testing.T) {
 func testFormer(t *testing.T, format int, packed byte) {
 	root, store := t.TempDir(), new(memory)
 	node, records := former(t, root, format)
-	// A part of it is in the store, packed as it was then.
+	// A part of the records is in the store, in the chunk format of that time.
 	body := append(make([]byte, 32), records[1].Hash[:]...)
 	for _, r := range records[:2] {
 		body = append(append(append(body, byte(len(r.Text)), byte(len(r.Text)>>7)), r.Hash[:hashMark]...), r.Text...)
@@ -112,7 +111,8 @@ func testFormer(t *testing.T, format int, packed byte) {
 	}
 }
 
-// upgraded lets a durward with MACs run where one before them has left a node, which is shipped and not gone on with.
+// upgraded runs a durward with MACs in the directory of a node without MACs. The node's journal is shipped and not
+// continued.
 func upgraded(t *testing.T, root string, store *memory, former string, use func(*Trail)) {
 	t.Helper()
 	trail, err := NewTrail(testOptions(t, root), store)
@@ -131,7 +131,7 @@ func upgraded(t *testing.T, root string, store *memory, former string, use func(
 	}
 }
 
-// unseal makes a segment one of a durward before MACs.
+// unseal turns a segment into one of a durward without MACs.
 func unseal(t *testing.T, dir string, number, format int) {
 	t.Helper()
 	path := segmentPath(dir, number)
@@ -142,7 +142,7 @@ func unseal(t *testing.T, dir string, number, format int) {
 	}
 }
 
-// repackFormer packs a chunk as durward did before it cut brief ids and times.
+// repackFormer packs a chunk as durward did before it split brief ids and times.
 func repackFormer(t *testing.T, c *storage.AuditChunk, format byte) {
 	t.Helper()
 	records, err := ReadChunk(c)
@@ -168,8 +168,8 @@ func repackFormer(t *testing.T, c *storage.AuditChunk, format byte) {
 	c.Data = append([]byte{format}, s2.Encode(nil, body)...)
 }
 
-// TestFormerOutcomes: segments and chunks of a durward that wrote a record for each outcome, and of one that wrote whole ids
-// and digests, are read as ever. They differ in their format's number alone.
+// TestFormerOutcomes checks that segments and chunks with a record for each outcome, and those with full ids and digests,
+// are read as before. They differ only in the number of their format.
 func TestFormerOutcomes(t *testing.T) {
 	t.Run("one by one", func(t *testing.T) {
 		testFormerOutcomes(t, sharedSegmentFormat, sharedChunkFormat, 12, func(j *Journal, e *storage.AuditEntry) { j.Later(acme, outcomeOf(e)) })
@@ -204,7 +204,7 @@ func testFormerOutcomes(t *testing.T, format int, packed byte, wantRecords int, 
 	unseal(t, j.dir, 1, format)
 	store.chunks[0].MAC = storage.AuditMAC{}
 	wantClean(t, root, store)
-	upgraded(t, root, store, j.node, func(trail *Trail) { calls(t, trail.journal, acme, 1) }) // in brief
+	upgraded(t, root, store, j.node, func(trail *Trail) { calls(t, trail.journal, acme, 1) }) // with brief ids
 	report := wantClean(t, root, store)
 	// It was killed before its first checkpoint.
 	if s := report.Standing; report.Records != wantRecords+2 || report.Chunks != 3 || s.Bare != int64(wantRecords) || s.Unproven != s.Bare || s.Sealed != 2 {
@@ -219,7 +219,7 @@ func testFormerOutcomes(t *testing.T, format int, packed byte, wantRecords int, 
 	}
 }
 
-// FuzzLongText: whatever stands in a record, its long form is JSON.
+// FuzzLongText checks that the long form of any record is JSON.
 func FuzzLongText(f *testing.F) {
 	e := intent("create_issue")
 	e.At, e.ID = time.Unix(1_800_000_000, 0), "0190ffff-0000-7000-8000-000000000001"
@@ -246,8 +246,8 @@ func FuzzLongText(f *testing.F) {
 	})
 }
 
-// TestLaterFormat: a journal that a later durward has left is neither ended nor shipped by this one, which cannot read it, and
-// does not keep it from recording.
+// TestLaterFormat checks that a journal of a later durward, which this version cannot read, is neither ended nor shipped,
+// and does not keep this version from recording.
 func TestLaterFormat(t *testing.T) {
 	root, node := t.TempDir(), "0123456789abcdef"
 	dir := filepath.Join(root, node)

@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// longSegment is the text of a segment that is some rings long, and where its checkpoints are.
+// longSegment returns the text of a segment that is several times as long as a ring, and the positions of its
+// checkpoints.
 func longSegment(t testing.TB, rings int) (node, text string) {
 	t.Helper()
 	j := openJournal(t, testOptions(t, t.TempDir()))
@@ -32,7 +33,7 @@ func longSegment(t testing.TB, rings int) (node, text string) {
 	return j.node, readSegment(t, j.dir, 1)
 }
 
-// ringAt is what the ring holds when so much of a text is written.
+// ringAt returns the contents of the ring when so much of a text is written.
 func ringAt(text string, written int) []byte {
 	data := make([]byte, ringSize)
 	for from := max(0, written-ringSize); from < written; {
@@ -43,7 +44,7 @@ func ringAt(text string, written int) []byte {
 	return data
 }
 
-// intents appends some.
+// intents appends some intents.
 func intents(t testing.TB, j *Journal, n int) {
 	t.Helper()
 	for range n {
@@ -64,7 +65,7 @@ func writeRing(t testing.TB, dir string, number uint64, written int64, data []by
 	}
 }
 
-// mixPages is a ring after a power cut: each page is of one of some moments, or of two of them.
+// mixPages returns a ring as after a power cut: each page is from one of several moments, or from two of them.
 func mixPages(random *rand.Rand, moments ...[]byte) []byte {
 	const page, sector = 4096, 512
 	mixed := make([]byte, len(moments[0]))
@@ -78,8 +79,8 @@ func mixPages(random *rand.Rand, moments ...[]byte) []byte {
 	return mixed
 }
 
-// TestStaleRing is Z-D03 for the ring: whatever mix of old and new pages it is, what is taken from it is what was written
-// behind what is in the file; and of a ring that is whole all is taken.
+// TestStaleRing checks Z-D03 for the ring. For any mix of old and new pages, the lines that are taken from the ring are
+// those that were written after the lines in the file. From a ring without old pages all lines are taken.
 func TestStaleRing(t *testing.T) {
 	node, text := longSegment(t, 3)
 	strange, strangeText := longSegment(t, 1)
@@ -100,7 +101,7 @@ func TestStaleRing(t *testing.T) {
 			r.data = mixPages(random, whole, whole, whole, ringAt(text, earlier), ringAt(text, max(0, earlier-ringSize)), ringAt(strangeText, len(strangeText)), zeros)
 		}
 		if i%3 > 1 {
-			r.written = int64(written - random.IntN(10_000)) // old, and no end of a line
+			r.written = int64(written - random.IntN(10_000)) // an old length, which is not at the end of a line
 		}
 		all, err := scanFrom(strings.NewReader(text[:inFile]), node, "00000001", keys)
 		if err != nil {
@@ -126,7 +127,7 @@ func TestStaleRing(t *testing.T) {
 	}
 }
 
-// TestRingBehind: only what a ring can hold is asked of it.
+// TestRingBehind checks that only bytes that a ring can hold are taken from it.
 func TestRingBehind(t *testing.T) {
 	text := strings.Repeat("0123456789abcde\n", ringSize/8)
 	for _, c := range []struct {
@@ -155,8 +156,8 @@ func TestRingBehind(t *testing.T) {
 	}
 }
 
-// TestRingForeign: what is no ring of this journal, or a part of one, gives nothing, and is in nobody's way; what a link leads
-// to is left alone.
+// TestRingForeign checks that a file which is no ring of this journal, or a part of one, gives no lines and stops
+// nothing. The target of a link is not touched.
 func TestRingForeign(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "outside")
 	if err := os.WriteFile(outside, []byte("outside"), 0o600); err != nil {
@@ -194,7 +195,7 @@ func TestRingForeign(t *testing.T) {
 			root := t.TempDir()
 			j := openJournal(t, testOptions(t, root))
 			intents(t, j, 3)
-			kill(t, j) // which leaves no ring
+			kill(t, j) // this leaves no ring
 			path := filepath.Join(j.dir, ringName)
 			if err := replace(t, j.dir, path); err != nil {
 				t.Fatal(err)
@@ -216,8 +217,8 @@ func TestRingForeign(t *testing.T) {
 	}
 }
 
-// FuzzRing: whatever the bytes of a ring are, it is read without an end of the process, and nothing is found in what it adds
-// to a log that is whole.
+// FuzzRing checks that a ring of any bytes is read without a panic, and that lines from it add no findings to an intact
+// log.
 func FuzzRing(f *testing.F) {
 	j := openJournal(f, testOptions(f, f.TempDir()))
 	intents(f, j, 5)
@@ -243,9 +244,9 @@ func FuzzRing(f *testing.F) {
 	})
 }
 
-// TestRingDocumented: whoever reads a ring by the documentation finds what is there.
+// TestRingDocumented checks that a reader that follows the documentation finds the lines of a ring.
 func TestRingDocumented(t *testing.T) {
-	// Where lines end makes no difference.
+	// The positions of line ends make no difference.
 	text := strings.Join(strings.Fields(readFile(t, filepath.Join("..", "..", "docs", "audit-format.md"))), " ")
 	for _, says := range []string{
 		fmt.Sprintf("a file of %d,%03d,%03d bytes", (ringHead+ringSize)/1_000_000, (ringHead+ringSize)/1_000%1_000, (ringHead+ringSize)%1_000),

@@ -7,8 +7,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestFresh: whatever the shipper has from memory and whatever from files, the store has each record once, in the bytes of
-// the file, and all of it verifies.
+// TestFresh checks that the store has each record once, in the bytes of the file, for any mix of records shipped from
+// memory and from files, and that all of it verifies.
 func TestFresh(t *testing.T) {
 	for seed := range uint64(15) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -48,7 +48,7 @@ func TestFresh(t *testing.T) {
 				j.mu.Lock()
 				j.dropFresh()
 				j.mu.Unlock()
-			case 6: // somebody else has what was kept
+			case 6: // another caller takes the kept part
 				j.take(1+random.IntN(ship.growing()), 0, nil)
 			}
 		}
@@ -72,12 +72,13 @@ func TestFresh(t *testing.T) {
 	}
 }
 
-// TestFreshBounded: while the store is away, what is kept in memory ends somewhere, and what was let go is read from files.
+// TestFreshBounded checks that the memory for unshipped records is bounded while the store is unreachable, and that
+// dropped records are read from files.
 func TestFreshBounded(t *testing.T) {
 	root, store := t.TempDir(), &memory{err: errDisk}
 	j := openJournal(t, testOptions(t, root))
 	ship := newShipper(j, store)
-	_ = ship.ship(t.Context()) // has nothing yet
+	_ = ship.ship(t.Context()) // there are no records yet
 	e := intent("create_issue")
 	e.Detail = map[string]any{"much": string(make([]byte, 64<<10))}
 	const records = 40
@@ -110,7 +111,7 @@ func TestFreshBounded(t *testing.T) {
 	}
 }
 
-// BenchmarkRecord is what a call costs in all: its intent, its outcome, and bringing both to a store, without the store.
+// BenchmarkRecord measures all work for a call: its intent, its outcome, and the shipping of both, without the store.
 func BenchmarkRecord(b *testing.B) {
 	j := openJournal(b, testOptions(b, b.TempDir()))
 	ship := newShipper(j, new(memory))
@@ -135,7 +136,7 @@ func BenchmarkRecord(b *testing.B) {
 	}
 }
 
-// TestBuffers: a buffer is used again, and one that follows a full chunk is not grown bit by bit.
+// TestBuffers checks that a buffer is used again, and that the buffer after a full chunk is not grown in steps.
 func TestBuffers(t *testing.T) {
 	var f fresh
 	if b := f.buffer(false); cap(b) != 0 {

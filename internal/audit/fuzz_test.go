@@ -86,7 +86,7 @@ func FuzzSegment(f *testing.F) {
 		if len(before.Findings) == 0 && !strings.HasPrefix(original, written) {
 			t.Errorf("nothing was found in %q", content)
 		}
-		// Whatever is there: the next start copes, and hides nothing.
+		// With any file, the next start succeeds and hides nothing.
 		next, err := Open(testOptions(t, root))
 		if err != nil {
 			t.Fatal(err)
@@ -134,7 +134,7 @@ func FuzzReadChunk(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(append([]byte{rawChunkFormat}, body...))
-	// Repeats more of the record before than there is.
+	// It repeats more bytes of the record before than that record has.
 	repeating := append(slices.Clone(body[:2*sha256.Size]), briefKind, 0, 0, 0, 0, 'A', 'A', 'A', 'A', 'A', 'A', 'A', 'A', 'A', 'A', 0, 200)
 	f.Add(append([]byte{rawChunkFormat}, repeating...))
 	f.Fuzz(func(t *testing.T, data []byte) {

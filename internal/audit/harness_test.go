@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(killedVariable); dir != "" {
 		appendUntilKilled(dir)
 	}
-	sharedSigner() // not by a test in a bubble of synctest, whose channels no other can use
+	sharedSigner() // not in a synctest bubble, because other tests could not use its channels
 	goleak.VerifyTestMain(m)
 }
 
@@ -30,15 +30,15 @@ const (
 	other = "0190aaaa-0000-7000-8000-000000000002"
 )
 
-// memory is a storage.Audits.
+// memory is a storage.Audits in memory.
 type memory struct {
 	mu          sync.Mutex
 	chunks      []storage.AuditChunk
 	records     []storage.AuditRecord
 	checkpoints []storage.AuditCheckpoint
 	keys        []storage.DataKey
-	err         error                          // of every write
-	poison      func(*storage.AuditChunk) bool // cannot be kept
+	err         error                          // the error of every write
+	poison      func(*storage.AuditChunk) bool // reports whether the store cannot keep a chunk
 	heads       func([]storage.AuditChain) []storage.AuditChain
 }
 
@@ -206,7 +206,7 @@ func (m *memory) AddDataKey(_ context.Context, k storage.DataKey) error {
 	return nil
 }
 
-// gatewayKeys are the keys of a gateway.
+// gatewayKeys holds the keys of a gateway.
 type gatewayKeys struct {
 	signer *seal.Signer
 	macs   *seal.Tagger
@@ -224,7 +224,7 @@ func newGatewayKeys() gatewayKeys {
 	return gatewayKeys{ring.Signer("audit"), ring.Tagger("audit")}
 }
 
-// checks are what a verification checks with.
+// checks returns the keys of a verification.
 func (k gatewayKeys) checks() Keys { return Keys{Signatures: k.signer, MACs: k.macs} }
 
 var sharedGateway = sync.OnceValue(newGatewayKeys)
@@ -265,12 +265,12 @@ func outcomeOf(e *storage.AuditEntry) *storage.AuditEntry {
 	}
 }
 
-// plainOutcome is one that may share a record with others.
+// plainOutcome returns an outcome that may share a record with others.
 func plainOutcome(e *storage.AuditEntry) *storage.AuditOutcome {
 	return &storage.AuditOutcome{Call: e.ID, At: e.At.Add(1234567), Outcome: "ok", Duration: 1234567, UpstreamStatus: 200}
 }
 
-// verify returns what is wrong.
+// verify returns the findings of a verification.
 func verify(t testing.TB, dir string, store Source) []Finding {
 	t.Helper()
 	report, err := Verify(t.Context(), Journals{Dir: dir, All: true}, store, sharedKeys())
@@ -292,10 +292,10 @@ func wantClean(t testing.TB, dir string, store Source) Report {
 	return report
 }
 
-// newShipper ships a journal without a trail.
+// newShipper returns a shipper for a journal without a trail.
 func newShipper(j *Journal, store storage.Audits) *shipper { return shipperOf(j, store) }
 
-// fileShipper is newShipper, and reads all from the files.
+// fileShipper returns a shipper as newShipper does, which reads all records from the files.
 func fileShipper(j *Journal, store storage.Audits) *shipper {
 	s := shipperOf(j, store)
 	s.take = nil
@@ -304,7 +304,7 @@ func fileShipper(j *Journal, store storage.Audits) *shipper {
 
 var errDisk = errors.New("no space left on device")
 
-// wholeLine is a record's line, without a MAC.
+// wholeLine returns a record's line, without a MAC.
 func wholeLine(organization string, sequence int64, hash *[32]byte, text []byte) []byte {
 	return append(append(appendRecord(nil, organization, sequence, hash, nil), text...), lineEnd...)
 }

@@ -30,7 +30,7 @@ const (
 	groupSpan = time.Second
 	// outcomeSize is the approximate length of an outcome in bytes.
 	outcomeSize = 100
-	// spareGroups is how many lists of outcomes are kept for reuse.
+	// spareGroups is the number of lists of outcomes that are kept for reuse.
 	spareGroups = 8
 
 	usualOutcome = "ok"

@@ -63,7 +63,7 @@ func shipperOf(j *Journal, store storage.Audits) *shipper {
 
 type chainName struct{ organization, segment string }
 
-// position is how far a segment is shipped, with the state of its chains there.
+// position is the offset up to which a segment is shipped, with the state of its chains there.
 type position struct {
 	number  int
 	offset  int64

@@ -21,7 +21,7 @@ const (
 	shipCheck    = 500 * time.Millisecond
 	shipBacklog  = 8 << 20 // bytes of unshipped lines that are shipped without waiting, like records in memory at ripeFresh
 	shipDeadline = 30 * time.Second
-	// examineDeadline is how long a start waits for the store's records of a journal.
+	// examineDeadline is the time for which a start waits for the store's records of a journal.
 	examineDeadline = 10 * time.Second
 )
 
