@@ -13,7 +13,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestJournal: what is acknowledged is there at once for who reads the directory, what may wait follows, and a restart goes on where it was.
+// TestJournal checks that acknowledged records are in the directory at once, that records that may wait follow, and that
+// a restart continues the journal.
 func TestJournal(t *testing.T) {
 	dir := t.TempDir()
 	j := openJournal(t, testOptions(t, dir))
@@ -59,7 +60,8 @@ func TestJournal(t *testing.T) {
 	}
 }
 
-// TestCheckpointOfWaiting: a checkpoint speaks of what is before it in the file, whatever waits to be written.
+// TestCheckpointOfWaiting checks that a checkpoint covers the records before it in the file, whichever records wait to be
+// written.
 func TestCheckpointOfWaiting(t *testing.T) {
 	dir := t.TempDir()
 	o := testOptions(t, dir)
@@ -81,8 +83,8 @@ func TestCheckpointOfWaiting(t *testing.T) {
 	}
 }
 
-// TestJournalGone: what is written to a file that somebody removes or replaces is found by nobody. The journal goes on in
-// another one, and the gap is found.
+// TestJournalGone checks that the journal goes on in another file after its file was removed or replaced, where its
+// records would be lost. Verify finds the gap.
 func TestJournalGone(t *testing.T) {
 	for name, remove := range map[string]func(path string) error{
 		"removed": os.Remove,
@@ -115,7 +117,7 @@ func TestJournalGone(t *testing.T) {
 	}
 	t.Run("with its directory", func(t *testing.T) {
 		j := openJournal(t, testOptions(t, t.TempDir()))
-		// In one step: a journal that notices half of it makes a file in what is left.
+		// This is one step: a journal that notices half of it would make a file in the rest.
 		if err := os.Rename(j.dir, j.dir+".away"); err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +130,7 @@ func TestJournalGone(t *testing.T) {
 	})
 }
 
-// TestJournalLater: what may wait does not wait for the next call.
+// TestJournalLater checks that records that may wait do not wait for the next call.
 func TestJournalLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := openJournal(t, testOptions(t, t.TempDir()))
@@ -147,8 +149,8 @@ func TestJournalLater(t *testing.T) {
 	})
 }
 
-// TestJournalTwice: two processes with one directory have a journal each; what the one that is gone has left is shipped by
-// the other.
+// TestJournalTwice checks that two processes with one directory have a journal each, and that one ships the journal that
+// the other has left.
 func TestJournalTwice(t *testing.T) {
 	dir, store := t.TempDir(), new(memory)
 	one, two := openJournal(t, testOptions(t, dir)), openJournal(t, testOptions(t, dir))
@@ -185,7 +187,7 @@ func chunksOf(m *memory) []storage.AuditChunk {
 	return m.chunks
 }
 
-// kill ends a journal as kill -9 does: nothing more is written.
+// kill ends a journal as kill -9 does: no more records are written.
 func kill(t testing.TB, j *Journal) {
 	t.Helper()
 	j.mu.Lock()
@@ -196,14 +198,14 @@ func kill(t testing.TB, j *Journal) {
 	j.unlock()
 }
 
-// leaveAlone ends what a journal does by itself: what a test does to its files is noticed by what the test does next.
+// leaveAlone stops the background work of a journal, so that only the test's next step notices changes to the files.
 func leaveAlone(j *Journal) {
 	close(j.stop)
 	j.work.Wait()
-	j.stop = make(chan struct{}) // closed by Close
+	j.stop = make(chan struct{}) // Close closes it
 }
 
-// tear puts text where the next record of an abandoned journal would stand.
+// tear appends text to an abandoned journal, in the place of its next record.
 func tear(t testing.TB, j *Journal, text string) {
 	t.Helper()
 	f, err := os.OpenFile(segmentPath(j.dir, 1), os.O_WRONLY, 0o600)
@@ -216,7 +218,8 @@ func tear(t testing.TB, j *Journal, text string) {
 	}
 }
 
-// TestRecovery: an unfinished last line is cut away and nothing else; the segment ends with a checkpoint that says so.
+// TestRecovery checks that the next start cuts away only an unfinished last line, and ends the segment with a checkpoint
+// that states this.
 func TestRecovery(t *testing.T) {
 	for name, c := range map[string]struct {
 		tail    string
@@ -278,14 +281,14 @@ func TestRecovery(t *testing.T) {
 	})
 }
 
-// faulty is a disk with faults.
+// faulty is a file on a disk with faults.
 type faulty struct {
 	file
 	mu              sync.Mutex
 	write, sync     error
-	short           int // bytes that are written before the error
+	short           int // the number of bytes that are written before the error
 	truncate        error
-	syncs           func() error // what a sync does instead
+	syncs           func() error // replaces a sync
 	written, synced int
 }
 
@@ -329,7 +332,7 @@ func (f *faulty) set(set func()) {
 	set()
 }
 
-// faultyOptions are those of a journal on a disk with faults, and the file that it has made last.
+// faultyOptions returns the options of a journal on a disk with faults, and a function for the file that was made last.
 func faultyOptions(t testing.TB, dir string) (Options, func() *faulty) {
 	var mu sync.Mutex
 	var last *faulty
@@ -348,8 +351,8 @@ func faultyOptions(t testing.TB, dir string) (Options, func() *faulty) {
 	}
 }
 
-// TestFullDisk: Z-D01: a record that cannot be written is refused and leaves nothing behind; once there is room the chain
-// goes on without a gap.
+// TestFullDisk checks Z-D01: a record that cannot be written is refused and leaves no bytes in the file. When there is
+// room again, the chain goes on without a gap.
 func TestFullDisk(t *testing.T) {
 	for name, c := range map[string]struct {
 		short    int
@@ -393,8 +396,8 @@ func testFullDisk(t *testing.T, short int, truncate error) {
 	}
 }
 
-// TestFailedSync: after a sync that failed nobody knows what is on the disk: the segment is over, and until there is a new
-// one nothing is acknowledged.
+// TestFailedSync checks that a failed sync ends the segment, because nobody knows which bytes are on the disk. No record
+// is acknowledged until there is a new segment.
 func TestFailedSync(t *testing.T) {
 	dir := t.TempDir()
 	o, disk := faultyOptions(t, dir)
@@ -420,7 +423,7 @@ func TestFailedSync(t *testing.T) {
 	wantClean(t, dir, new(memory))
 }
 
-// TestFailedLastSync: the same when it is the one that ends a segment, all of which is in the file.
+// TestFailedLastSync checks the same as TestFailedSync for the sync that ends a segment with all its records in the file.
 func TestFailedLastSync(t *testing.T) {
 	dir := t.TempDir()
 	o, disk := faultyOptions(t, dir)
@@ -447,8 +450,8 @@ func TestFailedLastSync(t *testing.T) {
 	wantClean(t, dir, new(memory))
 }
 
-// TestWaitBehindFailedSync: who waits for a sync that fails, or for the one behind it, is told so, also when the segment is given up
-// before they come to ask.
+// TestWaitBehindFailedSync checks that callers that wait for a failing sync, or for the one after it, get its error, also
+// when the segment was abandoned before they ask.
 func TestWaitBehindFailedSync(t *testing.T) {
 	o, disk := faultyOptions(t, t.TempDir())
 	j := openJournal(t, o)
@@ -470,7 +473,7 @@ func TestWaitBehindFailedSync(t *testing.T) {
 	if err := j.syncTo(marks[1]); !errors.Is(err, errDisk) {
 		t.Error(err)
 	}
-	first.set(func() { first.sync = nil }) // the kernel tells of it once
+	first.set(func() { first.sync = nil }) // the kernel reports it once
 	for _, segment := range []string{"that failed", "behind it"} {
 		for i, mark := range marks {
 			if err := j.syncTo(mark); errors.Is(err, errDisk) != (i > 0) {
@@ -484,7 +487,7 @@ func TestWaitBehindFailedSync(t *testing.T) {
 	if disk() == first {
 		t.Error("the journal went on with the same file")
 	}
-	// Another one fails behind it.
+	// Another sync fails after it.
 	if err := j.Append(acme, intent("create_issue")); err != nil {
 		t.Fatal(err)
 	}
@@ -500,7 +503,8 @@ func TestWaitBehindFailedSync(t *testing.T) {
 	}
 }
 
-// TestSyncsByTurns: no segment ends while a sync of it runs, which may be the one that the kernel tells of a fault.
+// TestSyncsByTurns checks that no segment ends during a sync of it, since that sync may be the only one to which the
+// kernel reports a fault.
 func TestSyncsByTurns(t *testing.T) {
 	for name, end := range map[string]func(j *Journal) error{"a segment": (*Journal).advance, "the journal": (*Journal).Close} {
 		t.Run(name, func(t *testing.T) {
@@ -525,7 +529,7 @@ func TestSyncsByTurns(t *testing.T) {
 			<-running
 			first.set(func() { first.syncs = nil })
 			j.mu.Lock()
-			j.options.SegmentAge = 0 // it is over
+			j.options.SegmentAge = 0 // the segment must end
 			j.mu.Unlock()
 			go func() { ended <- end(j) }()
 			select {
@@ -548,7 +552,7 @@ func TestSyncsByTurns(t *testing.T) {
 	}
 }
 
-// turn has a journal begin another segment.
+// turn makes a journal begin another segment.
 func turn(j *Journal) error {
 	j.syncing.Lock()
 	defer j.syncing.Unlock()
@@ -557,12 +561,12 @@ func turn(j *Journal) error {
 	return j.rotate()
 }
 
-// TestSyncAlways: concurrent calls share syncs, and none returns before its own.
+// TestSyncAlways checks that concurrent calls share syncs, and that none returns before its own sync.
 func TestSyncAlways(t *testing.T) {
 	o, disk := faultyOptions(t, t.TempDir())
 	j := openJournal(t, o)
 	j.SyncAlways(true)
-	// The first checkpoint comes with the first tick of the journal's own, which does not sync it at once.
+	// The first checkpoint comes with the journal's own first tick, which does not sync it at once.
 	if err := errors.Join(j.Append(acme, intent("first")), j.advance()); err != nil {
 		t.Fatal(err)
 	}
@@ -585,7 +589,7 @@ func TestSyncAlways(t *testing.T) {
 	disk().set(func() { t.Logf("%d syncs for %d writes", disk().synced, disk().written) })
 }
 
-// TestRotation: segments end by size, and each begins with the checkpoint of the one before.
+// TestRotation checks that segments end by size, and that each begins with the checkpoint of the one before.
 func TestRotation(t *testing.T) {
 	dir, store := t.TempDir(), new(memory)
 	o := testOptions(t, dir)
@@ -612,7 +616,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// readSegment is all that was written to a segment, whether it is in its file yet or only in the ring.
+// readSegment returns all bytes that were written to a segment, from its file and from the ring.
 func readSegment(t testing.TB, dir string, number int) string {
 	t.Helper()
 	s, err := openSegment(dir, number)

@@ -22,7 +22,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// killedVariable names the directory of journals for a process that appends to one until it is killed.
+// killedVariable is the environment variable with the directory of journals, for a process that appends until it is
+// killed.
 const killedVariable = "DURWARD_TEST_AUDIT_KILLED"
 
 // knownSigner signs, and makes MACs, with a key that each process of this test has.
@@ -50,7 +51,7 @@ func killedOptions(dir string) Options {
 	return Options{Dir: dir, Signer: knownSigner{}, MACs: knownSigner{}, SegmentSize: 400 << 10, CheckpointEvery: 20 * time.Millisecond}
 }
 
-// appendUntilKilled writes the id of each record when it was acknowledged.
+// appendUntilKilled prints the id of each record after it was acknowledged.
 func appendUntilKilled(dir string) {
 	err := func() error {
 		j, err := Open(killedOptions(dir))
@@ -79,7 +80,7 @@ func appendUntilKilled(dir string) {
 	os.Exit(1)
 }
 
-// snapshot is the files below a directory: their sizes, times and contents.
+// snapshot returns the files below a directory with their sizes, times and contents.
 func snapshot(t *testing.T, root string) map[string]string {
 	t.Helper()
 	files := make(map[string]string)
@@ -97,7 +98,7 @@ func snapshot(t *testing.T, root string) map[string]string {
 	return files
 }
 
-// exportedIDs reads the ids of all records, as an export shows them.
+// exportedIDs returns the ids of all records in an export.
 func exportedIDs(t *testing.T, root string) map[string]bool {
 	t.Helper()
 	ids := make(map[string]bool)
@@ -111,8 +112,8 @@ func exportedIDs(t *testing.T, root string) map[string]bool {
 	return ids
 }
 
-// TestKilled is Z-D02: whenever a process is killed, what it acknowledged is there: for who reads the directory, which
-// changes nothing in it, and after the next start.
+// TestKilled checks Z-D02: whenever a process is killed, all its acknowledged records exist. A reader of the directory,
+// which changes nothing in it, finds them, and so does the next start.
 func TestKilled(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6)) //nolint:gosec // the same in every run
 	var root string
@@ -132,7 +133,7 @@ func TestKilled(t *testing.T) {
 		}
 		j := openJournal(t, killedOptions(root))
 		verifyKilled(t, root, acknowledged)
-		kill(t, j) // the next one goes on in another segment
+		kill(t, j) // the next process continues in another segment
 		if t.Failed() {
 			return
 		}

@@ -33,7 +33,7 @@ func calls(t testing.TB, j *Journal, organization string, n int) (ids []string) 
 	return ids
 }
 
-// completed reads which calls have an outcome, in how many records, out of the files of journals.
+// completed reads the files of journals, and returns the calls with an outcome and the number of records with outcomes.
 func completed(t testing.TB, root string) (ids []string, records int) {
 	t.Helper()
 	if err := Everything(t.Context(), root, new(memory), "*", time.Unix(0, 0), time.Now().AddDate(1, 0, 0), func(r *storage.AuditRecord) error {
@@ -62,13 +62,13 @@ func wantCompleted(t testing.TB, root string, want []string, wantRecords int) {
 	}
 }
 
-// TestOutcomes: outcomes share a record, which intents do not end. It is written when it is full, after a moment, and by
-// whatever speaks of all that was recorded.
+// TestOutcomes checks that outcomes share a record, which intents do not end. The record is written when it is full,
+// after a moment, and before anything that covers all records so far.
 func TestOutcomes(t *testing.T) {
 	for name, c := range map[string]struct {
 		calls int
 		then  func(j *Journal) error
-		want  []int // how many of them have an outcome in the file, and in how many records
+		want  []int // the number of calls with an outcome in the file, and of the records with these
 	}{
 		"nothing":             {5, func(*Journal) error { return nil }, []int{0, 0}},
 		"another call":        {5, func(j *Journal) error { return j.Append(acme, intent("next")) }, []int{0, 0}},
@@ -107,7 +107,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestOutcomeAlone: one that shares its record with no other has the form that it always had.
+// TestOutcomeAlone checks that an outcome that shares its record with no other has its original form.
 func TestOutcomeAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := openJournal(t, testOptions(t, t.TempDir()))
@@ -124,7 +124,8 @@ func TestOutcomeAlone(t *testing.T) {
 	})
 }
 
-// TestOutcomesOfOrganizations: each organization's are in its own chain, and lists are used again empty.
+// TestOutcomesOfOrganizations checks that the outcomes of each organization are in its own chain, and that reused lists
+// are empty.
 func TestOutcomesOfOrganizations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root, store := t.TempDir(), new(memory)
@@ -156,7 +157,8 @@ func TestOutcomesOfOrganizations(t *testing.T) {
 	})
 }
 
-// TestOutcomesOfFullDisk: outcomes that the disk does not take are kept, up to a bound, and each beyond is counted.
+// TestOutcomesOfFullDisk checks that outcomes are kept up to a bound while the disk takes no writes, and that each
+// outcome beyond the bound is counted.
 func TestOutcomesOfFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := t.TempDir()
@@ -199,13 +201,13 @@ func TestOutcomesOfFullDisk(t *testing.T) {
 	})
 }
 
-// TestOutcomesOfFailedDisk: of a segment that is given up, each outcome that was not written is counted, and none is of the
-// next segment.
+// TestOutcomesOfFailedDisk checks that each unwritten outcome of an abandoned segment is counted, and that none goes into
+// the next segment.
 func TestOutcomesOfFailedDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := t.TempDir()
 		j := openJournal(t, testOptions(t, root))
-		calls(t, j, acme, maxOutcomes+5) // more than one record, of which one is ready
+		calls(t, j, acme, maxOutcomes+5) // outcomes for more than one record, of which one is complete
 		j.mu.Lock()
 		j.failure = errDisk
 		j.mu.Unlock()
@@ -228,7 +230,8 @@ func TestOutcomesOfFailedDisk(t *testing.T) {
 	})
 }
 
-// TestQueryOutcomes: an intent is shown with its outcome wherever that stands, unless it was later than what is asked for.
+// TestQueryOutcomes checks that an intent is shown with its outcome from any record, unless the outcome is later than the
+// queried time.
 func TestQueryOutcomes(t *testing.T) {
 	store := new(memory)
 	trail := newTrail(t, testOptions(t, t.TempDir()), store)
@@ -241,7 +244,7 @@ func TestQueryOutcomes(t *testing.T) {
 			t.Fatal(err)
 		}
 		o := plainOutcome(e)
-		o.At = e.At.Add(time.Duration(calls-i) * time.Microsecond) // not in this order
+		o.At = e.At.Add(time.Duration(calls-i) * time.Microsecond) // in another order than the intents
 		o.UpstreamStatus = 200 + i
 		trail.Outcome(acme, o)
 		if i%7 == 0 {
@@ -251,7 +254,7 @@ func TestQueryOutcomes(t *testing.T) {
 		}
 	}
 	for _, n := range []int{1, 2, 149, 150, 151, calls} {
-		// The last call's outcome is at that time or later, those before have been.
+		// The last call's outcome is at that time or later. The earlier ones are before it.
 		f := Filter{OrganizationID: acme, From: start, To: start.Add(time.Duration(n-1)*time.Millisecond + time.Microsecond)}
 		page, err := trail.Query(t.Context(), f, storage.PageRequest{Number: 1})
 		if err != nil || page.Total != n {
@@ -260,7 +263,7 @@ func TestQueryOutcomes(t *testing.T) {
 		for i, row := range page.Items {
 			want := 200 + n - 1 - i
 			if i == 0 {
-				want = 0 // it runs at that time
+				want = 0 // the call is running at that time
 			}
 			if row.UpstreamStatus != want || (row.Outcome == "ok") != (want > 0) || (row.Duration == 1234567) != (want > 0) {
 				t.Errorf("until call %d: row %d has outcome %q, status %d", n, i, row.Outcome, row.UpstreamStatus)
@@ -269,7 +272,7 @@ func TestQueryOutcomes(t *testing.T) {
 	}
 }
 
-// TestOutcomesForm: outcomes are read as they were given, from either form.
+// TestOutcomesForm checks that outcomes are read unchanged from either form.
 func TestOutcomesForm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := time.Unix(0, rapid.Int64Range(0, 1<<61).Draw(t, "at")).UTC()
@@ -302,7 +305,8 @@ func TestOutcomesForm(t *testing.T) {
 	}
 }
 
-// TestTamperedOutcomes: whatever is changed within a record of several outcomes is found, in a segment and in the store.
+// TestTamperedOutcomes checks that every change within a record of several outcomes is found, in a segment and in the
+// store.
 func TestTamperedOutcomes(t *testing.T) {
 	split := func(text []byte) (before []byte, outcomes [][]byte, after []byte) {
 		from, to := bytes.Index(text, []byte(`"B":[`))+len(`"B":[`), bytes.Index(text, []byte("]]}"))+1
@@ -328,7 +332,7 @@ func TestTamperedOutcomes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			root, store := t.TempDir(), new(memory)
 			j := openJournal(t, testOptions(t, root))
-			func() { // no record ends between
+			func() { // no record ends between them
 				j.mu.Lock()
 				defer j.mu.Unlock()
 				c, err := j.ready(acme)
@@ -375,8 +379,8 @@ func TestTamperedOutcomes(t *testing.T) {
 	}
 }
 
-// TestOutcomesFormat: a durward that knows no record of several outcomes must not take one in the store for a call without
-// anything: it does not know chunks of this format.
+// TestOutcomesFormat checks that a durward that does not know records of several outcomes does not take one in the store
+// for an empty call: it does not know the format of their chunks.
 func TestOutcomesFormat(t *testing.T) {
 	j := openJournal(t, testOptions(t, t.TempDir()))
 	store := new(memory)
@@ -411,7 +415,8 @@ func TestOutcomesBounded(t *testing.T) {
 	})
 }
 
-// TestOutcomesPassed: records are in the order of time, also where intents have passed an outcome, which keeps its own.
+// TestOutcomesPassed checks that records are in the order of time, also when intents have overtaken an outcome, which
+// keeps its own time.
 func TestOutcomesPassed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := t.TempDir()
@@ -425,7 +430,7 @@ func TestOutcomesPassed(t *testing.T) {
 			}
 			j.Outcome(acme, o)
 			o = plainOutcome(second)
-			o.At = first.At // not after what passed
+			o.At = first.At // not after the intent that overtook it
 		}
 		if err := j.Close(); err != nil {
 			t.Fatal(err)
@@ -444,8 +449,8 @@ func TestOutcomesPassed(t *testing.T) {
 	})
 }
 
-// TestOutcomesApart: an outcome whose time lies apart, because the clock was put or a disk hung, hides no other: Query up to a
-// time tells what had ended by then.
+// TestOutcomesApart checks that an outcome with a distant time hides no other outcome. Such a time comes from a changed
+// clock or a hanging disk. Query up to a time must show the calls that had ended by then.
 func TestOutcomesApart(t *testing.T) {
 	for _, apart := range []time.Duration{time.Hour, -time.Hour, groupSpan / 2, -groupSpan / 2} {
 		synctest.Test(t, func(t *testing.T) {
@@ -483,7 +488,8 @@ func TestOutcomesApart(t *testing.T) {
 	}
 }
 
-// TestOutcomesOfABrokenDisk: what waits when the journal is closed and cannot be written is counted.
+// TestOutcomesOfABrokenDisk checks that waiting outcomes are counted as lost when the journal is closed and cannot be
+// written.
 func TestOutcomesOfABrokenDisk(t *testing.T) {
 	o, disk := faultyOptions(t, t.TempDir())
 	j := openJournal(t, o)

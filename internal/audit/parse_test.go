@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestParseSequence: a sequence has one spelling, and a bound.
+// TestParseSequence checks that a sequence has one spelling, and a bound.
 func TestParseSequence(t *testing.T) {
 	for text, want := range map[string]int64{
 		"1": 1, "9": 9, "10": 10, "999999999999999999": 999999999999999999,
@@ -18,7 +18,7 @@ func TestParseSequence(t *testing.T) {
 	}
 }
 
-// TestValidOrganization: what an organization's id may be made of.
+// TestValidOrganization checks the characters that an organization's id may have.
 func TestValidOrganization(t *testing.T) {
 	for id, want := range map[string]bool{
 		"": true, acme: true, "AZaz09-_.": true, strings.Repeat("x", 64): true,
@@ -30,7 +30,7 @@ func TestValidOrganization(t *testing.T) {
 	}
 }
 
-// TestParseLine: a record's line has one spelling.
+// TestParseLine checks that a record's line has one spelling.
 func TestParseLine(t *testing.T) {
 	hash, mac := strings.Repeat("A", hashLength), strings.Repeat("A", macLength-1)+"B"
 	line := func(organization, sequence, hash, rest string) string {
@@ -78,7 +78,7 @@ func TestParseLine(t *testing.T) {
 	}
 }
 
-// TestSplitShared: where an entry's own part ends.
+// TestSplitShared checks the place at which an entry's own part ends.
 func TestSplitShared(t *testing.T) {
 	for text, want := range map[string][2]string{
 		`{"I":"x","0":{"u":1}}`:        {`{"I":"x"`, `{"u":1}`},
@@ -102,7 +102,7 @@ func TestSplitShared(t *testing.T) {
 	}
 }
 
-// TestSegmentNumber: a segment has one name.
+// TestSegmentNumber checks that a segment has one name.
 func TestSegmentNumber(t *testing.T) {
 	for name, want := range map[string]int{"00000001": 1, "99999999": 99999999, "100000000": 100000000, "00000000": 0, "1": 0, "000000001": 0, "-0000001": 0, "store": 0, "": 0, "+0000001": 0} {
 		if got, ok := segmentNumber(name); ok != (want > 0) || ok && got != want {
@@ -111,7 +111,7 @@ func TestSegmentNumber(t *testing.T) {
 	}
 }
 
-// TestTrimZeros: zeros at the end are taken away, whole pages of them too, and no others.
+// TestTrimZeros checks that zeros at the end are removed, also whole pages of them, and no other zeros.
 func TestTrimZeros(t *testing.T) {
 	for _, before := range []int{0, 1, pageSize - 1, pageSize, pageSize + 1} {
 		for _, zeros := range []int{0, 1, pageSize - 1, pageSize, pageSize + 1, 3 * pageSize} {

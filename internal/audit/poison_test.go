@@ -7,8 +7,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestPoison: records that the store cannot keep hold up no other organization's. They stay in the journal's file, which is kept
-// over starts, and verification tells of it; the next segment goes on.
+// TestPoison checks that records that the store cannot keep delay no other organization's records. They stay in the
+// journal's file, which is kept across starts. Verification reports it, and the next segment is shipped.
 func TestPoison(t *testing.T) {
 	for name, of := range map[string]func(*Journal, storage.Audits) *shipper{"from memory": newShipper, "from files": fileShipper} {
 		t.Run(name, func(t *testing.T) {
@@ -28,7 +28,7 @@ func TestPoison(t *testing.T) {
 			appendSome(t, j, acme, "early", 2)
 			appendSome(t, j, other, "kept", 2)
 			ship(first)
-			for range 2 { // the poison, and what follows it
+			for range 2 { // the record that cannot be kept, and the one after it
 				appendSome(t, j, acme, "stays", 3)
 				appendSome(t, j, other, "kept", 3)
 				ship(first)
@@ -36,7 +36,7 @@ func TestPoison(t *testing.T) {
 			if n := first.unstored.Load(); n != 6 {
 				t.Errorf("%d records are counted", n)
 			}
-			// As after a start: what the store has looks like the beginning of the chain.
+			// This is as after a start: the store's records look like the beginning of the chain.
 			second := of(j, store)
 			second.take = nil
 			ship(second)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// powered is a file on a disk that loses power: what was not synced may be lost, any page of it.
+// powered is a file on a disk that loses power: any page that was not synced may be lost.
 type powered struct {
 	file
 	path   string
@@ -45,8 +45,9 @@ func (f *powered) Sync() error {
 	return err
 }
 
-// TestPowerLoss is Z-D03: after a power cut the journal opens, and nothing is found that looks like an attack. With `sync
-// always` every record is there that was acknowledged; without it what is there is whole, which is all that this test says.
+// TestPowerLoss checks Z-D03: after a power cut the journal opens, and Verify finds no sign of an attack. With `sync
+// always` every acknowledged record exists. Without it the existing records are intact, and the test checks no more than
+// that.
 func TestPowerLoss(t *testing.T) {
 	for name, always := range map[string]bool{"sync always": true, "sync": false} {
 		t.Run(name, func(t *testing.T) { losePower(t, always) })
@@ -58,7 +59,7 @@ func losePower(t *testing.T, always bool) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same cuts in every run
 	type cut struct {
 		dir   string
-		acked int // those that have to be there
+		acked int // the number of records that must exist
 		asked int
 	}
 	var left []cut
@@ -73,7 +74,7 @@ func losePower(t *testing.T, always bool) {
 			if changes++; changes%every != 0 || len(left) == cuts {
 				return
 			}
-			// Pages that were forced to the disk only in part: what is there of them stays.
+			// Some pages were forced to the disk only in part. The part on the disk stays.
 			content := make([]byte, len(text)+page)
 			copy(content, text[:safe])
 			for from := safe; from < len(text); {

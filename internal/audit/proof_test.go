@@ -6,12 +6,13 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestProves: which records the gateway has written at their place, and which texts are what was written.
+// TestProves checks that proves accepts the records that the gateway has written at their place, and tells which texts
+// are unchanged.
 func TestProves(t *testing.T) {
 	keys := &lineKeys{macs: sharedGateway().macs, signatures: sharedSigner()}
 	const node, segment = "n", "00000001"
 	text := func(tool string) []byte { return appendEntry(nil, intent(tool)) }
-	// made is record 3 of a chain that stands at 2.
+	// made is record 3 of a chain whose last record is 2.
 	made := func() (before *provenChain, r record) {
 		before = newProvenChain(acme, node, segment)
 		for range 2 {

@@ -17,7 +17,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestFilter: each member of a filter narrows by its own member of an entry, and none that is not set does.
+// TestFilter checks that each set member of a filter compares its own member of an entry, and that unset members select
+// all.
 func TestFilter(t *testing.T) {
 	e := storage.AuditEntry{
 		Kind: storage.AuditCall, UserID: "user", AgentID: "agent", ServerID: "server", Tool: "tool", Decision: "allow", Outcome: "ok", PolicyID: "policy", ApprovalID: "approval",
@@ -48,7 +49,7 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// TestCompletions: which outcomes an intent is shown with, as of a time.
+// TestCompletions checks the outcomes with which an intent is shown, as of a time.
 func TestCompletions(t *testing.T) {
 	to := time.Unix(100, 0)
 	before, at := to.Add(-1), to
@@ -66,7 +67,7 @@ func TestCompletions(t *testing.T) {
 	}}
 	for name, c := range map[string]struct {
 		taken  []storage.AuditEntry
-		isNone bool // the last of them completes nothing
+		isNone bool // the last entry completes no other
 		of     storage.AuditEntry
 		want   storage.AuditEntry
 	}{
@@ -106,7 +107,7 @@ func TestCompletions(t *testing.T) {
 	}
 }
 
-// TestPages: a page is what it says, up to the last row.
+// TestPages checks that a page has the rows of its number and limit, up to the last row.
 func TestPages(t *testing.T) {
 	store := new(memory)
 	start := time.Unix(1_800_000_000, 0).UTC()
@@ -137,7 +138,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// crowdedStore has chunks that all overlap.
+// crowdedStore is a store with chunks that all overlap.
 func crowdedStore(t *testing.T, chunks int) (*memory, time.Time) {
 	t.Helper()
 	store, start := new(memory), time.Unix(1_800_000_000, 0).UTC()
@@ -157,7 +158,8 @@ func crowdedStore(t *testing.T, chunks int) (*memory, time.Time) {
 	return store, start
 }
 
-// TestWindows: what is read at once ends where the store may have more, and nothing is read twice or passed over.
+// TestWindows checks that a window ends where the store may have more records, and that no record is read twice or
+// skipped.
 func TestWindows(t *testing.T) {
 	for _, chunks := range []int{1, pageChunks - 1, pageChunks, pageChunks + 1, 3 * pageChunks} {
 		store, start := crowdedStore(t, chunks)
@@ -174,7 +176,7 @@ func TestWindows(t *testing.T) {
 		if slices.Reverse(times); !slices.IsSortedFunc(times, time.Time.Compare) {
 			t.Errorf("backwards %d chunks are in another order", chunks)
 		}
-		// A part of it.
+		// This is a part of the span.
 		for _, c := range []struct {
 			from, to time.Duration
 			want     int
@@ -206,7 +208,8 @@ func (ownFails) AuditRecords(context.Context, storage.AuditFilter) ([]storage.Au
 	return nil, errDisk
 }
 
-// TestEverythingAsked: of stores and journals comes what was asked for, once, and each record of a journal follows the one before it.
+// TestEverythingAsked checks that the requested records of stores and journals come once, and that each record of a
+// journal follows the one before it.
 func TestEverythingAsked(t *testing.T) {
 	root, store := t.TempDir(), new(memory)
 	j := openJournal(t, testOptions(t, root))
@@ -243,7 +246,7 @@ func TestEverythingAsked(t *testing.T) {
 	s := &scene{root: root, dir: j.dir, store: store, journal: j}
 	lines := slices.DeleteFunc(s.lines(t, 1), func(line []byte) bool { return len(line) == 0 || line[0] == 0 })
 	s.rewrite(t, 1, slices.Insert(lines, len(lines)-1, []byte("nothing to see here\n")))
-	// Chains come in any order: those of an organization may stand apart.
+	// Chains come in any order: those of one organization may be apart.
 	store.heads = func(all []storage.AuditChain) []storage.AuditChain {
 		slices.SortFunc(all, func(a, b storage.AuditChain) int {
 			return cmp.Or(strings.Compare(a.Segment, b.Segment), strings.Compare(a.OrganizationID, b.OrganizationID))
@@ -253,12 +256,12 @@ func TestEverythingAsked(t *testing.T) {
 	for _, c := range []struct {
 		organization   string
 		from, to       int
-		stored, behind string // tools of what is in the store, and of what is in the journal alone
+		stored, behind string // tools of the records in the store, and of those only in the journal
 	}{
 		{"*", 0, 9, "1233", "45678"}, {acme, 0, 9, "13", "4"}, {other, 0, 9, "23", "7"}, {"", 0, 9, "", "568"}, {"*", 2, 7, "233", "456"}, {"*", 5, 6, "", "5"}, {acme, 4, 4, "", ""}, {"nobody", 0, 9, "", ""},
 	} {
 		var stored, behind []byte
-		last := make(map[string][32]byte) // of an organization's records in the journal
+		last := make(map[string][32]byte) // the last hash of an organization's records in the journal
 		err := Everything(t.Context(), root, store, c.organization, start.Add(time.Duration(c.from)*time.Second), start.Add(time.Duration(c.to)*time.Second), func(r *storage.AuditRecord) error {
 			e, err := EntryOf(r)
 			if err != nil || e.Tool <= "3" {

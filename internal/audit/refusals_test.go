@@ -9,7 +9,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestRefusals: whoever is refused can fill neither the disk, nor what is recorded of the refusals of others.
+// TestRefusals checks that a refused caller can neither fill the disk nor keep the refusals of others out of the log.
 func TestRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRefusals(time.Now)
@@ -59,7 +59,7 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
-// TestUnrecorded: how many refusals were not recorded is, in each organization's own log.
+// TestUnrecorded checks that the number of unrecorded refusals is recorded in each organization's own log.
 func TestUnrecorded(t *testing.T) {
 	store := new(memory)
 	trail := newTrail(t, testOptions(t, t.TempDir()), store)

@@ -15,8 +15,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestShared: whoever calls what, whatever the disk refuses, and whether it is shipped from memory or from files: each
-// record comes back with what it was given, and all of it verifies.
+// TestShared checks that each record is read back unchanged and verifies, for any callers, any disk errors, and shipping
+// from memory or from files.
 func TestShared(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // the same in every run
@@ -35,7 +35,7 @@ func TestShared(t *testing.T) {
 				e.Roles, e.Groups = []string{}, []string{fmt.Sprint(random.IntN(2))}
 			case 1:
 				e.Roles = nil
-				e.Client = "ä\xff" // not what JSON can say
+				e.Client = "ä\xff" // no valid JSON string
 			case 2:
 				e.Rule, e.Detail = "another", map[string]any{"0": "x"}
 			}
@@ -110,7 +110,7 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// TestSharedBounded: more callers than shared parts are kept of make no difference to what is read.
+// TestSharedBounded checks that records are read back unchanged when there are more callers than kept shared parts.
 func TestSharedBounded(t *testing.T) {
 	for name, rule := range map[string]string{"too many": "", "too long": strings.Repeat("x", 400)} {
 		t.Run(name, func(t *testing.T) {
@@ -142,7 +142,7 @@ func TestSharedBounded(t *testing.T) {
 	}
 }
 
-// TestSharedRoom: a failed write that makes room again for a shared part leaves it in the segment once.
+// TestSharedRoom checks that a shared part is only once in the segment when a failed write makes room for it again.
 func TestSharedRoom(t *testing.T) {
 	root := t.TempDir()
 	o, last := faultyOptions(t, root)
@@ -185,7 +185,8 @@ func TestSharedRoom(t *testing.T) {
 	}
 }
 
-// TestRecentOfRequest: what is remembered of a call does not change with its request's body, of which the method is a piece.
+// TestRecentOfRequest checks that a cached shared part does not change with the request's body, of which the method is a
+// piece.
 func TestRecentOfRequest(t *testing.T) {
 	j := openJournal(t, testOptions(t, t.TempDir()))
 	body := []byte("tools/call")
@@ -210,7 +211,7 @@ func TestRecentOfRequest(t *testing.T) {
 	}
 }
 
-// TestRecentOfSegment: a segment that has ended is not kept in memory.
+// TestRecentOfSegment checks that a segment that has ended is not kept in memory.
 func TestRecentOfSegment(t *testing.T) {
 	j := openJournal(t, testOptions(t, t.TempDir()))
 	if err := j.Append(acme, intent("create_issue")); err != nil {
@@ -228,7 +229,7 @@ func TestRecentOfSegment(t *testing.T) {
 	}
 }
 
-// TestRecentOfTwo: two whose parts meet in a place do not drive each other out, as they would at each of their calls.
+// TestRecentOfTwo checks that two callers whose shared parts have the same place do not evict each other at each call.
 func TestRecentOfTwo(t *testing.T) {
 	var recent recentShared
 	c, first := new(chain), intent("create_issue")
@@ -246,7 +247,7 @@ func TestRecentOfTwo(t *testing.T) {
 	}
 }
 
-// TestRecentOfMany: people whose ids differ in their last characters alone do not meet in a few places.
+// TestRecentOfMany checks that users whose ids differ only in their last characters are spread over many places.
 func TestRecentOfMany(t *testing.T) {
 	var recent recentShared
 	places := make(map[*[2]recentPart]bool)
@@ -260,7 +261,7 @@ func TestRecentOfMany(t *testing.T) {
 	}
 }
 
-// TestChunkOfLongParts: a chunk holds no more than can be read, however much its records share.
+// TestChunkOfLongParts checks that a chunk holds no more than can be read, however much its records share.
 func TestChunkOfLongParts(t *testing.T) {
 	root, store := t.TempDir(), new(memory)
 	j := openJournal(t, testOptions(t, root))

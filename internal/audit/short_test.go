@@ -10,7 +10,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestText: a text is written as encoding/json writes it, wherever in it stands what needs an escape.
+// TestText checks that a text is written as encoding/json writes it, with a character that needs an escape at any
+// position.
 func TestText(t *testing.T) {
 	for _, odd := range []string{"", "a", " ", "\x7f", "\"", "\\", "\x1f", "\x00", "\n", "ä", "\xff", "\u2028", "<&>", "!", "#", "[", "]"} {
 		for before := range 10 {
@@ -24,7 +25,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestNothingImplied: an entry that completes no call does not say that it does.
+// TestNothingImplied checks that an entry that completes no call has no call in its long form.
 func TestNothingImplied(t *testing.T) {
 	e := storage.AuditEntry{At: time.Unix(0, 17), Kind: storage.AuditCall, Event: "decision"}
 	if got, want := string(appendEntry(nil, &e)), `{"i":"","t":17}`; got != want {
@@ -32,7 +33,7 @@ func TestNothingImplied(t *testing.T) {
 	}
 }
 
-// TestValueSize: where a value ends that stands in front of others.
+// TestValueSize checks the end of a value that is followed by others.
 func TestValueSize(t *testing.T) {
 	for _, value := range []string{`1`, `""`, `"a"`, `"a,b}"`, `"\""`, `"\\"`, `"\\\","`, `{}`, `[]`, `[1,2]`, `{"a":{"b":[1,"]"]},"c":1}`, `[[],[[]]]`, `null`, `-1.5e3`} {
 		for _, behind := range []string{"", ",1", "]", "}", `,"x":[1]}`} {
@@ -43,7 +44,7 @@ func TestValueSize(t *testing.T) {
 	}
 }
 
-// TestElements: a list is cut into its elements, if there is room for them.
+// TestElements checks that a list is split into its elements, if there is room for them.
 func TestElements(t *testing.T) {
 	for list, want := range map[string][]string{
 		`[]`: {}, `[1]`: {"1"}, `[1,2,3]`: {"1", "2", "3"}, `["a,b",[1,2],{"c":3}]`: {`"a,b"`, `[1,2]`, `{"c":3}`}, `[1,2,3,4]`: nil, `{}`: nil, `1`: nil, `"]"`: nil, `[`: nil, `]`: nil, ``: nil,
@@ -61,13 +62,13 @@ func TestElements(t *testing.T) {
 	}
 }
 
-// TestShortNanos: where the time of a short entry stands, and of nothing else.
+// TestShortNanos checks that the time of a short entry is found, and no time in other texts.
 func TestShortNanos(t *testing.T) {
 	const brief, whole = `{"i":"AAAAAAAAAA","t":`, `{"i":"0190ffff-0000-7000-8000-000000000001","t":`
 	for text, want := range map[string]int64{
 		brief + `17}`: 17, whole + `17}`: 17, brief + `17,"o":"x"}`: 17, whole + `1795332000123456789,"o":1}`: 1795332000123456789, brief + `0}`: 0,
 		strings.Replace(brief, "i", "I", 1) + `17`: 17, strings.Replace(brief, "i", "I", 1) + `1795332000123456789`: 1795332000123456789,
-		// Of these it is anything, and of no short form.
+		// For these texts the number may be anything. They are no short form.
 		brief: -1, whole: -1, brief + `}`: -1, brief + `,`: -1, brief + `-1}`: -1, brief + `1x}`: -1, brief + `17]`: -1, brief + `12345678901234567890`: -1,
 		`{"i":"x","t":17}`: -1, `{"j":"AAAAAAAAAA","t":17}`: -1, `{"i":"AAAAAAAAAA","u":17}`: -1, "": -1, shortStart: -1, brief[:len(brief)-1]: -1, whole[:len(whole)-1]: -1,
 		`{"i":"AAAAAAAAAA-AAAAAAAAAAAAAAAAAAAAAAAAA","t":17}`: 17,
@@ -79,7 +80,7 @@ func TestShortNanos(t *testing.T) {
 	}
 }
 
-// TestExpand: the long form of what is a short one, and no other.
+// TestExpand checks that short forms, and no other texts, have a long form.
 func TestExpand(t *testing.T) {
 	const id = "0190ffff-0000-7000-8000-000000000001"
 	for text, want := range map[string]string{
@@ -110,7 +111,7 @@ func TestExpand(t *testing.T) {
 	}
 }
 
-// TestUnquoted: what stands in a JSON string, and in nothing else.
+// TestUnquoted checks that unquoted returns the inside of JSON strings, and nil for other values.
 func TestUnquoted(t *testing.T) {
 	for value, want := range map[string]string{`"a"`: "a", `""`: "", `"`: "-", `a"`: "-", `"a`: "-", ``: "-", `1`: "-", `[""]`: "-"} {
 		got := unquoted([]byte(value))

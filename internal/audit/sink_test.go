@@ -18,11 +18,11 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// shortFile takes some bytes and then none.
+// shortFile is a file that takes some bytes and then none.
 type shortFile struct {
 	sinkFile
 	room int
-	keep bool // what it took cannot be taken away
+	keep bool // written bytes cannot be removed
 }
 
 func (f *shortFile) Write(b []byte) (int, error) {
@@ -47,7 +47,8 @@ func exported(tool string, n int) (all []Exported) {
 	return all
 }
 
-// TestSinkShort: what a disk takes only a part of is taken away again, or stays a line of its own: nothing is glued to it.
+// TestSinkShort checks that a partial write is removed again, or stays a line of its own. No line is appended to a part
+// of another.
 func TestSinkShort(t *testing.T) {
 	for name, c := range map[string]struct {
 		keep, killed bool
@@ -87,7 +88,7 @@ func TestSinkShort(t *testing.T) {
 	}
 }
 
-// TestSinkPipe fills a pipe in the middle of a line: the next record is a line of its own.
+// TestSinkPipe checks that the next record is a line of its own after a pipe was full in the middle of a line.
 func TestSinkPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
@@ -98,7 +99,7 @@ func TestSinkPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	// A sink closes what it could not write to. Without a second writer the reader may find the end of the pipe just then.
+	// A sink closes a file that it could not write to. Without a second writer the reader could see the end of the pipe then.
 	writer, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +129,7 @@ func TestSinkPipe(t *testing.T) {
 	}
 }
 
-// lockedBuffer is what a log is written to.
+// lockedBuffer is a buffer with a lock to which a log is written.
 type lockedBuffer struct {
 	mu sync.Mutex
 	bytes.Buffer
@@ -140,7 +141,8 @@ func (b *lockedBuffer) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// TestSinkLosses: what a sink has not taken at the end is counted and told, and no count falls when sinks are replaced.
+// TestSinkLosses checks that records that a sink has not taken at the end are counted and logged, and that no count falls
+// when sinks are replaced.
 func TestSinkLosses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told lockedBuffer
@@ -155,7 +157,7 @@ func TestSinkLosses(t *testing.T) {
 		}
 		trail.SetSinks([]Sink{hangs})
 		give(1)
-		synctest.Wait() // the sink has it
+		synctest.Wait() // the sink has the record
 		give(sinkQueue + 5)
 		trail.SetSinks([]Sink{hangs})
 		if n := trail.Losses()["stuck"]; n != 5 {
@@ -180,7 +182,7 @@ func TestSinkLosses(t *testing.T) {
 	})
 }
 
-// TestEndsTorn: a file that ends within a line, and nothing else.
+// TestEndsTorn checks that endsTorn is true only for a file that ends within a line.
 func TestEndsTorn(t *testing.T) {
 	dir := t.TempDir()
 	for text, want := range map[string]bool{"": false, "a": true, "\n": false, "a\n": false, "a\nb": true} {
@@ -197,7 +199,7 @@ func TestEndsTorn(t *testing.T) {
 	}
 }
 
-// TestSinkOpened: a sink's file is opened at the first record and once more after an error.
+// TestSinkOpened checks that a sink's file is opened at the first record, and once more after an error.
 func TestSinkOpened(t *testing.T) {
 	dir := t.TempDir()
 	s := NewFileSink(filepath.Join(dir, "later", "sink"))
@@ -229,7 +231,7 @@ func TestSinkOpened(t *testing.T) {
 	}
 }
 
-// counting is a sink that counts how much it is given at once, and fails when it is told to.
+// counting is a sink that counts the records of each write, and fails on request.
 type counting struct {
 	mu    sync.Mutex
 	given []int
@@ -250,7 +252,8 @@ func (s *counting) Write(ctx context.Context, records []Exported) error {
 
 func (*counting) Close() error { return nil }
 
-// TestFeed: a sink is given what waits, no more than a bound at once, also at its end; and what it fails at is lost.
+// TestFeed checks that a sink gets the waiting records, no more than a bound at once, also when it is closed. Records of
+// a failed write are counted as lost.
 func TestFeed(t *testing.T) {
 	for _, fails := range []error{nil, errDisk} {
 		s := &counting{err: fails}

@@ -26,8 +26,8 @@ func newTrail(t testing.TB, o Options, store storage.Audits) *Trail {
 	return trail
 }
 
-// TestQuery: rows of calls are whole, newest first, in pages and through filters, from many chunks and the store's own
-// records; the oldest-first reading finds the same records.
+// TestQuery checks that rows of calls are complete and newest first, in pages and through filters, from many chunks and
+// the store's own records. Reading the oldest first finds the same records.
 func TestQuery(t *testing.T) {
 	store := new(memory)
 	trail := newTrail(t, testOptions(t, t.TempDir()), store)
@@ -40,7 +40,7 @@ func TestQuery(t *testing.T) {
 			t.Fatal(err)
 		}
 		out := outcomeOf(e)
-		out.At = e.At.Add(11 * time.Minute) // after others have begun
+		out.At = e.At.Add(11 * time.Minute) // after other calls have begun
 		if i%7 == 0 {
 			out.Outcome = "upstream_error"
 		}
@@ -121,8 +121,8 @@ func TestQuery(t *testing.T) {
 	}
 }
 
-// TestStoreAway: while the store takes nothing, calls go on and the journal keeps everything; a batch whose fate is unknown
-// is sent again as it was.
+// TestStoreAway checks that calls go on and the journal keeps all records while the store is unreachable. A batch with an
+// unknown result is sent again unchanged.
 func TestStoreAway(t *testing.T) {
 	dir, store := t.TempDir(), new(memory)
 	trail := newTrail(t, testOptions(t, dir), store)
@@ -158,7 +158,7 @@ func TestStoreAway(t *testing.T) {
 	}
 }
 
-// stuck is a sink that takes nothing until it is told to.
+// stuck is a sink that takes no records until it is released.
 type stuck struct {
 	release chan struct{}
 	mu      sync.Mutex
@@ -177,7 +177,8 @@ func (s *stuck) Write(_ context.Context, records []Exported) error {
 
 func (*stuck) Close() error { return nil }
 
-// TestSinks: Z-X01: a sink that hangs costs calls nothing; what it loses is counted; the others get everything.
+// TestSinks checks Z-X01: a hanging sink does not delay calls, its losses are counted, and the other sinks get all
+// records.
 func TestSinks(t *testing.T) {
 	dir := t.TempDir()
 	trail := newTrail(t, testOptions(t, filepath.Join(dir, "audit")), new(memory))
@@ -215,7 +216,8 @@ func TestSinks(t *testing.T) {
 	}
 }
 
-// TestRecall: where a chain of the store's own records stands is learnt from what has a MAC of this gateway, and from nothing else.
+// TestRecall checks that the end of a chain of the store's own records is taken only from a record with a MAC of this
+// gateway.
 func TestRecall(t *testing.T) {
 	var log lockedBuffer
 	store := &failingStore{memory: new(memory)}
@@ -226,7 +228,7 @@ func TestRecall(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	clear(j.stored) // as after a start
+	clear(j.stored) // this is the state after a start
 	if err := j.Append(acme, intent("create_issue")); err != nil {
 		t.Fatal(err)
 	}
@@ -252,11 +254,11 @@ func TestRecall(t *testing.T) {
 	}
 }
 
-// TestTrusted: whether a journal can be gone on with, and what operators are told when it cannot.
+// TestTrusted checks when a journal can be continued, and the log message when it cannot.
 func TestTrusted(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(store *failingStore)
-		want   string // of the log; "": it is gone on with
+		want   string // a part of the log; "": the journal is continued
 	}{
 		"as it was":     {func(*failingStore) {}, ""},
 		"no answer":     {func(store *failingStore) { store.chains = errDisk }, "level=WARN"},
@@ -273,7 +275,8 @@ func TestTrusted(t *testing.T) {
 	}
 }
 
-// TestAdoptAgain: what another node has left is tried again while the store is away, and what cannot be shipped is told.
+// TestAdoptAgain checks that shipping another node's journal is tried again while the store is unreachable, and that a
+// failure to ship is logged.
 func TestAdoptAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error

@@ -20,9 +20,9 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// scene is an audit log: three segments are shipped and gone, a fourth has ended and is not shipped, the fifth grows. The
-// store has records of its own. Its gateway was killed: one that runs notices within 50 ms that a file is gone, and begins
-// a segment while the test still takes files away (TestJournalGone has that).
+// scene returns an audit log of five segments. Three are shipped and gone, the fourth has ended and is not shipped, and
+// the fifth grows. The store has records of its own. The gateway was killed: a running one would notice within 50 ms that
+// a file is gone, and begin a segment while the test still removes files (TestJournalGone covers that).
 type scene struct {
 	root, dir string
 	store     *memory
@@ -33,7 +33,7 @@ func newScene(t *testing.T) *scene {
 	t.Helper()
 	s := &scene{root: t.TempDir(), store: new(memory)}
 	o := testOptions(t, s.root)
-	o.CheckpointEvery = time.Hour // those that there are are made below
+	o.CheckpointEvery = time.Hour // the checkpoints are made below
 	s.journal = openJournal(t, o)
 	s.dir = s.journal.dir
 	ship := newShipper(s.journal, s.store)
@@ -53,7 +53,7 @@ func newScene(t *testing.T) *scene {
 				if err := s.journal.Checkpoint(); err != nil {
 					t.Fatal(err)
 				}
-				// Chunks of less than a segment.
+				// The chunks are shorter than a segment.
 				if segment < 3 {
 					if err := ship.ship(t.Context()); err != nil {
 						t.Fatal(err)
@@ -80,7 +80,7 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
-// ship brings to the store what is in the journal. The fifth segment stays.
+// ship sends the records in the journal to the store. The fifth segment stays.
 func (s *scene) ship(t *testing.T) {
 	t.Helper()
 	if err := newShipper(s.journal, s.store).ship(t.Context()); err != nil {
@@ -88,7 +88,7 @@ func (s *scene) ship(t *testing.T) {
 	}
 }
 
-// twoCheckpoints gives the growing segment two more, one behind the other, and returns its lines.
+// twoCheckpoints adds two consecutive checkpoints to the growing segment, and returns its lines.
 func (s *scene) twoCheckpoints(t *testing.T) [][]byte {
 	t.Helper()
 	lines := s.written(t)
@@ -102,7 +102,7 @@ func (s *scene) twoCheckpoints(t *testing.T) [][]byte {
 	return lines
 }
 
-// written is the lines of the growing segment, without what is laid out behind them.
+// written returns the lines of the growing segment, without zeros after them.
 func (s *scene) written(t *testing.T) [][]byte {
 	t.Helper()
 	return slices.DeleteFunc(s.lines(t, 5), func(line []byte) bool { return len(line) == 0 || bytes.IndexByte(line, 0) >= 0 })
@@ -120,7 +120,7 @@ func (s *scene) rewrite(t *testing.T, segment int, lines [][]byte) {
 	}
 }
 
-// chunk finds a chunk of acme's in the store, away from the ends.
+// chunk returns a chunk of acme's in the store, away from the ends.
 func (s *scene) chunk(t *testing.T) *storage.AuditChunk {
 	t.Helper()
 	for i := range s.store.chunks {
@@ -132,7 +132,7 @@ func (s *scene) chunk(t *testing.T) *storage.AuditChunk {
 	return nil
 }
 
-// repack changes what is in a chunk.
+// repack changes the body of a chunk.
 func repack(t *testing.T, c *storage.AuditChunk, change func(body []byte) []byte) {
 	t.Helper()
 	body, err := s2.Decode(nil, c.Data[1:])
@@ -142,7 +142,7 @@ func repack(t *testing.T, c *storage.AuditChunk, change func(body []byte) []byte
 	c.Data = append([]byte{chunkFormat}, s2.Encode(nil, change(body))...)
 }
 
-// editHeads is memory.heads that changes where the chains of the store's own records end.
+// editHeads returns a value for memory.heads, which changes the ends of the chains of the store's own records.
 func editHeads(edit func(c *storage.AuditChain)) func([]storage.AuditChain) []storage.AuditChain {
 	return func(all []storage.AuditChain) []storage.AuditChain {
 		for i := range all {
@@ -154,7 +154,7 @@ func editHeads(edit func(c *storage.AuditChain)) func([]storage.AuditChain) []st
 	}
 }
 
-// TestTampering: whatever is edited, removed, moved, cut off or put back is found, and where.
+// TestTampering checks that everything that is edited, removed, moved, cut off or put back is found, with its place.
 func TestTampering(t *testing.T) {
 	told := readTellings(t, filepath.Join("testdata", "tampering.txt"))
 	for name, c := range map[string]struct {
@@ -259,7 +259,7 @@ func TestTampering(t *testing.T) {
 			for i, text := range []string{`{"I":"","0":{}}`, `{"i":""}`, `{"I":"","0":{}}`} {
 				hash, _ := next(&chain, []byte(text), nil)
 				if i == 2 {
-					text = `{"I":"","0":2}` // which has nothing, as what it says it has
+					text = `{"I":"","0":2}` // it refers to a record without a shared part
 				}
 				lines[i+1] = wholeLine(acme, int64(i)+1, &hash, []byte(text))
 			}
@@ -294,7 +294,7 @@ func TestTampering(t *testing.T) {
 			if err := os.RemoveAll(s.dir); err != nil {
 				t.Fatal(err)
 			}
-		}, ""}, // then only a note says so, see TestVerifyNotes
+		}, ""}, // this gives only a note, see TestVerifyNotes
 		"journal: the time in a header": {func(t *testing.T, s *scene) {
 			lines := s.lines(t, 5)
 			lines[0] = bytes.Replace(lines[0], []byte(`"time":"2`), []byte(`"time":"3`), 1)
@@ -430,7 +430,7 @@ func TestTampering(t *testing.T) {
 			s.store.records = s.store.records[:20]
 		}, "record 21: records 21 to "},
 		"store: the last record rewritten with all that follows": {func(t *testing.T, s *scene) {
-			// Everybody who can write to the store can compute hashes; only the checkpoints stand in the way.
+			// An attacker who can write to the store can compute hashes. Only the checkpoints prevent the forgery.
 			chain := storage.AuditChain{OrganizationID: acme, Node: s.journal.node, Segment: storage.AuditStoreSegment}
 			for i := range s.store.records {
 				r := &s.store.records[i]
@@ -456,7 +456,7 @@ func TestTampering(t *testing.T) {
 			*s.store = memory{}
 		}, "are gone"},
 		"both: a checkpoint rolled back, and what it covers": {func(t *testing.T, s *scene) {
-			// An older state of everything is put back, but for the segment that grows.
+			// An older state of all data is put back, except for the segment that grows.
 			if err := os.Remove(segmentPath(s.dir, 4)); err != nil {
 				t.Fatal(err)
 			}
@@ -477,16 +477,16 @@ func TestTampering(t *testing.T) {
 	}
 }
 
-// tellings are all findings that tests want, by what was done.
+// tellings has all findings that tests want, by the change that was made.
 type tellings struct {
 	path string
 	want map[string][]string
 }
 
-// update writes testdata anew, from what is found.
+// update is the flag that writes testdata again, from the actual findings.
 var update = flag.Bool("update", false, "write testdata anew")
 
-// readTellings reads a file of tellings: a line of what was done, a line for each finding behind a tab, and an empty one.
+// readTellings reads a file of tellings: a line with the change, a line with a tab for each finding, and an empty line.
 func readTellings(t *testing.T, path string) *tellings {
 	t.Helper()
 	told := &tellings{path: path, want: make(map[string][]string)}
@@ -519,7 +519,7 @@ func (told *tellings) write(t *testing.T) {
 	}
 }
 
-// compare holds findings against those that are wanted, each once and no other. The node has a new name in each run.
+// compare checks findings against the wanted ones, each once and no other. The node has a new name in each run.
 func (told *tellings) compare(t *testing.T, name, node string, findings []Finding) {
 	t.Helper()
 	var got []string
@@ -536,7 +536,7 @@ func (told *tellings) compare(t *testing.T, name, node string, findings []Findin
 	}
 }
 
-// TestVerifyCrafted: one line that says of itself that it comes after millions takes the memory of one.
+// TestVerifyCrafted checks that a line with a sequence of millions takes the memory of one line.
 func TestVerifyCrafted(t *testing.T) {
 	s := newScene(t)
 	lines := s.written(t)
@@ -558,8 +558,8 @@ func TestVerifyCrafted(t *testing.T) {
 	}
 }
 
-// TestVerifyNotes: without its journal, what a node on another machine has not shipped is said to be unverified; it is no
-// finding.
+// TestVerifyNotes checks that a note, and no finding, reports the unshipped records of a node whose journal is on another
+// machine as unverified.
 func TestVerifyNotes(t *testing.T) {
 	s := newScene(t)
 	nowhere := filepath.Join(s.root, "nowhere")
@@ -590,7 +590,7 @@ func TestVerifyNotes(t *testing.T) {
 	}
 }
 
-// TestVerifyShipped: a journal that has ended and is in the store may go.
+// TestVerifyShipped checks that a journal that has ended and is in the store may be removed.
 func TestVerifyShipped(t *testing.T) {
 	root, store := t.TempDir(), new(memory)
 	trail, err := NewTrail(testOptions(t, root), store)
@@ -609,7 +609,7 @@ func TestVerifyShipped(t *testing.T) {
 	}
 }
 
-// TestVerifyRace: a gateway that writes, rotates and ships meanwhile gives no findings.
+// TestVerifyRace checks that a gateway that writes, rotates and ships meanwhile gives no findings.
 func TestVerifyRace(t *testing.T) {
 	dir, store := t.TempDir(), new(memory)
 	o := testOptions(t, dir)
@@ -619,7 +619,7 @@ func TestVerifyRace(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop, done := make(chan struct{}), make(chan struct{})
-	room := make(chan struct{}, 400) // for records, so that what has to be verified grows no faster than it is
+	room := make(chan struct{}, 400) // limits the records, so that the log grows no faster than it is verified
 	go func() {
 		defer close(done)
 		for n := 0; ; n++ {
@@ -645,7 +645,7 @@ func TestVerifyRace(t *testing.T) {
 				}
 			}
 			if n%70 == 0 {
-				_ = trail.journal.Checkpoint() // at a rotation there may be nothing to say
+				_ = trail.journal.Checkpoint() // at a rotation there may be no records to cover
 			}
 		}
 	}()

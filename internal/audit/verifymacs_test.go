@@ -11,7 +11,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// formerNode records in the store as a durward before MACs did, the last records of whose node a checkpoint of that time covers or not.
+// formerNode adds records to the store as a durward without MACs did. A checkpoint of that time may or may not cover the
+// node's last records.
 func formerNode(t *testing.T, store *memory, node string, at time.Time, covered, open int) {
 	t.Helper()
 	chain := chainOf(acme, node, storage.AuditStoreSegment)
@@ -26,13 +27,14 @@ func formerNode(t *testing.T, store *memory, node string, at time.Time, covered,
 	}
 }
 
-// TestForgedMACs: whatever somebody who has not the master key adds to a store, or says of the MACs in it, is found.
+// TestForgedMACs checks that records which an attacker without the master key adds to a store, and forged MACs in it, are
+// found.
 func TestForgedMACs(t *testing.T) {
 	const node, noMAC, foreign = "00112233445566ff", "have no MAC, and the node's records have", "has a MAC that is not of this gateway"
 	now := time.Now()
 	for name, c := range map[string]struct {
 		forge func(t *testing.T, s *scene)
-		want  string // "": nothing is found
+		want  string // "": there is no finding
 	}{
 		"a record's MAC taken away": {func(_ *testing.T, s *scene) { s.store.records[3].MAC = storage.AuditMAC{} }, noMAC},
 		"a record's MAC changed":    {func(_ *testing.T, s *scene) { s.store.records[3].MAC[9] ^= 1 }, foreign},
@@ -100,7 +102,8 @@ func TestForgedMACs(t *testing.T) {
 	}
 }
 
-// TestVerifyWithoutMasterKey: who has the public keys alone finds where there are no MACs, and is told that they are not checked.
+// TestVerifyWithoutMasterKey checks that an auditor with only the public keys finds missing MACs, and is told that MACs
+// are not checked.
 func TestVerifyWithoutMasterKey(t *testing.T) {
 	s := newScene(t)
 	check := func() Report {
@@ -123,7 +126,7 @@ func TestVerifyWithoutMasterKey(t *testing.T) {
 	}
 }
 
-// wantSealed wants nothing to be found, and returns how many records there are.
+// wantSealed fails the test on any finding, and returns the number of records.
 func wantSealed(t *testing.T, s *scene, findings int) int64 {
 	t.Helper()
 	if findings > 0 {
@@ -138,7 +141,8 @@ func wantSealed(t *testing.T, s *scene, findings int) int64 {
 	return report.Standing.Sealed
 }
 
-// TestRehashed: whatever is changed in a journal is found, and not shipped, though every hash behind it is made anew: hashes take no key.
+// TestRehashed checks that every change in a journal is found and not shipped, even when all later hashes are computed
+// again: hashes need no key.
 func TestRehashed(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6)) //nolint:gosec // the same in every run
 	for range 40 {
@@ -187,7 +191,8 @@ func TestRehashed(t *testing.T) {
 	}
 }
 
-// TestForgedCheckpoint: a start does not take up a checkpoint that the gateway has not signed, and does not ship it.
+// TestForgedCheckpoint checks that a start does not accept, and does not ship, a checkpoint that the gateway has not
+// signed.
 func TestForgedCheckpoint(t *testing.T) {
 	root, store := t.TempDir(), new(memory)
 	j := openJournal(t, testOptions(t, root))
