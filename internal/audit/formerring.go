@@ -85,8 +85,7 @@ func readRing(dir string) (ringText, error) {
 	return ringText{number: int(number), written: int64(written), data: all[ringHead:]}, nil
 }
 
-// behind returns the bytes of a segment after the offset at, as far as the ring has them. It returns nil when the ring
-// does not have all of them.
+// behind returns the bytes of a segment after the offset at. It returns nil when the ring does not have all of them.
 func (r *ringText) behind(number int, at int64) []byte {
 	missing, size := r.written-at, int64(len(r.data))
 	if r.number != number || missing <= 0 || missing > size {

@@ -79,8 +79,8 @@ func FuzzSegment(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// An unfinished line, and what is behind a NUL byte, was never acknowledged; the checkpoint of the next start says how
-		// much it was.
+		// An unfinished line, and bytes after a NUL byte, were never acknowledged. The checkpoint of the next start
+		// states their number.
 		written, _, _ := strings.Cut(string(content), "\x00")
 		written = written[:strings.LastIndex(written, "\n")+1]
 		if len(before.Findings) == 0 && !strings.HasPrefix(original, written) {

@@ -13,7 +13,7 @@ type powered struct {
 	file
 	path   string
 	mu     *sync.Mutex
-	before func(path string, text []byte, safe int) // each write, each sync; and behind each write
+	before func(path string, text []byte, safe int) // is called before each write and sync, and after each write
 	text   []byte
 	safe   int // bytes of text
 }

@@ -25,7 +25,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestNothingImplied checks that an entry that completes no call has no call in its long form.
+// TestNothingImplied checks that an entry that completes no call is written without a call.
 func TestNothingImplied(t *testing.T) {
 	e := storage.AuditEntry{At: time.Unix(0, 17), Kind: storage.AuditCall, Event: "decision"}
 	if got, want := string(appendEntry(nil, &e)), `{"i":"","t":17}`; got != want {
