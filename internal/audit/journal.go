@@ -123,6 +123,7 @@ type Journal struct {
 	former    bool   // an older durward has left it, whose records have no MACs
 	waiting   bool   // the writing goroutine has been woken to write pending
 	torn      bool   // the file may have a part of a line after segment.size
+	stuck     bool   // the last write failed; only the writing goroutine tries again what waits
 	failure   error  // the disk could not be synced: no more records go into this segment
 	joined    *group // the callers that wait for pending; nil: there are none
 	written   int64  // bytes of lines, of all segments

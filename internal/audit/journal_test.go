@@ -290,12 +290,14 @@ type faulty struct {
 	truncate        error
 	syncs           func() error // replaces a sync
 	written, synced int
+	refused         int // writes with an error
 }
 
 func (f *faulty) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.write != nil {
+		f.refused++
 		n, _ := f.file.Write(p[:min(f.short, len(p))])
 		return n, f.write
 	}

@@ -181,8 +181,14 @@ func TestOutcomesOfFullDisk(t *testing.T) {
 		if waits := len(j.pending) + outcomeSize*j.grouped; waits < maxPending || waits > maxPending+64<<10 {
 			t.Errorf("%d bytes wait", waits)
 		}
+		var tried, tries int
+		d := disk()
+		d.set(func() { tried = d.refused })
 		for range 9 {
 			j.Outcome(acme, plainOutcome(e))
+		}
+		if d.set(func() { tries = d.refused - tried }); tries != 0 {
+			t.Errorf("%d calls wrote all that waits to a disk that takes nothing", tries)
 		}
 		if j.Lost() != 10 {
 			t.Errorf("%d are counted as lost", j.Lost())

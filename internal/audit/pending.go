@@ -79,7 +79,9 @@ func (j *Journal) later(organization string, put func(*chain)) {
 	j.mu.Lock()
 	c, err := j.ready(organization)
 	if err == nil && j.overfull() {
-		_ = j.flushAll() // the goroutine that writes has had no turn, or the disk takes nothing
+		if !j.stuck { // the goroutine that writes has had no turn
+			_ = j.flushAll()
+		}
 		if j.overfull() {
 			err = ErrUnavailable
 		}
@@ -264,6 +266,7 @@ func (j *Journal) flush() error {
 		return nil
 	}
 	err := j.put(j.pending)
+	j.stuck = err != nil
 	if err == nil {
 		j.segment.moved = true
 		j.collect()
