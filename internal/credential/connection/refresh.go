@@ -205,15 +205,9 @@ func (r *refresher) edit(ctx context.Context, c *storage.Connection) error {
 	case err != nil || where != (place{c.Origin, c.Resource, c.Issuer}):
 		return r.fall(c, "the server's address or issuer has changed since you connected")
 	case r.client.ClientID != c.ClientID || !sameClient(r.server, r.client) || (r.client.Kind == storage.ClientRegistered && r.client.Refused):
-		if left := c.ExpiresAt.Sub(b.now()); left > 0 && !r.forced {
-			return &UnavailableError{RetryAfter: b.retries.failed(r.key, b.now()), Cause: errors.New("the server's OAuth client has changed")} // the present token still works
-		}
-		return r.fall(c, "the server's OAuth client has changed since you connected")
+		return r.changed(c, "the server's OAuth client has changed")
 	case !g.Issued.mayGoTo(r.client.Endpoints.TokenEndpoint, &r.server.Entry):
-		if left := c.ExpiresAt.Sub(b.now()); left > 0 && !r.forced {
-			return &UnavailableError{RetryAfter: b.retries.failed(r.key, b.now()), Cause: errors.New("the server's token endpoint has changed")} // the present token still works
-		}
-		return r.fall(c, "the server's token endpoint has changed since you connected")
+		return r.changed(c, "the server's token endpoint has changed")
 	case g.Refresh.Empty() && r.forced:
 		return r.fall(c, "the server refuses the credential")
 	case g.Refresh.Empty():
@@ -252,6 +246,15 @@ func (r *refresher) edit(ctx context.Context, c *storage.Connection) error {
 		c.Scope = t.Scope
 	}
 	return nil
+}
+
+// changed handles a change that leaves nobody to ask for the next token. The connection is over when the present token
+// is: until then it works, and the change may be taken back.
+func (r *refresher) changed(c *storage.Connection, what string) error {
+	if now := r.b.now(); c.ExpiresAt.After(now) && !r.forced {
+		return &UnavailableError{RetryAfter: r.b.retries.failed(r.key, now), Cause: errors.New(what)}
+	}
+	return r.fall(c, what+" since you connected")
 }
 
 // answered handles an answer without usable tokens. The refresh token that was sent is never sent again. So the
