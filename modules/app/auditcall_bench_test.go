@@ -18,12 +18,14 @@ import (
 // BenchmarkAuditCall measures the cost of the audit log for a call to a server that a policy allows: its intent, its
 // outcome, and bringing them to a store, without the store.
 func BenchmarkAuditCall(b *testing.B) {
-	opened, err := audit.NewTrail(audit.Options{Dir: b.TempDir(), Signer: recordtest.Keys{}, MACs: recordtest.Keys{}}, recordtest.Audits{})
+	ignore := func(*audit.Trail) {}
+	log := record.New(record.Settings{}, record.Place{Dir: b.TempDir(), Store: recordtest.Store{}, Now: time.Now}, record.NewTrail(ignore, ignore))
+	log.SetKeys(recordtest.Keys{}, recordtest.Keys{})
+	opened, err := log.Open()
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer func() { _ = opened.Close() }()
-	log := record.New(record.Settings{}, record.Place{Now: time.Now}, record.OpenTrail(opened))
 	core := &Core{Audit: log, Sizes: Sizes{MCP: 1 << 20}}
 	bearer := &verified{caller: Caller{
 		OrganizationID: "018f3c2e-0000-7000-8000-00000000000a", UserID: "018f3c2e-0000-7000-8000-0000000000a1", Subject: "alice",

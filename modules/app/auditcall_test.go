@@ -43,12 +43,14 @@ func (*keptRecords) Close() error { return nil }
 // began, how long it took and what the upstream said. One that was refused says no more than that.
 func TestAuditBestEffort(t *testing.T) {
 	kept := new(keptRecords)
-	opened, err := audit.NewTrail(audit.Options{Dir: t.TempDir(), Signer: recordtest.Keys{}, MACs: recordtest.Keys{}}, recordtest.Audits{})
+	ignore := func(*audit.Trail) {}
+	log := record.New(record.Settings{}, record.Place{Dir: t.TempDir(), Store: recordtest.Store{}, Now: time.Now}, record.NewTrail(ignore, ignore))
+	log.SetKeys(recordtest.Keys{}, recordtest.Keys{})
+	opened, err := log.Open()
 	if err != nil {
 		t.Fatal(err)
 	}
 	opened.SetSinks([]audit.Sink{kept})
-	log := record.New(record.Settings{}, record.Place{Now: time.Now}, record.OpenTrail(opened))
 	core := &Core{Audit: log, Sizes: Sizes{MCP: 1 << 20}}
 	began := time.Now().Add(-time.Minute)
 	for _, refused := range []error{nil, audit.ErrUnavailable} {

@@ -63,13 +63,16 @@ func (s *connections) RevokeUser(ctx context.Context, _, _ string, _ time.Time) 
 // TestCredentialsAreRecorded checks that credentials are recorded with the server's name, the request's trace, the
 // result and the reason.
 func TestCredentialsAreRecorded(t *testing.T) {
-	opened, err := audit.NewTrail(audit.Options{Dir: t.TempDir(), Signer: recordtest.Keys{}, MACs: recordtest.Keys{}}, recordtest.Audits{})
+	ignore := func(*audit.Trail) {}
+	log := New(Settings{}, Place{Dir: t.TempDir(), Store: recordtest.Store{}, Now: time.Now}, NewTrail(ignore, ignore))
+	log.SetKeys(recordtest.Keys{}, recordtest.Keys{})
+	opened, err := log.Open()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = opened.Close() }()
 	inner := new(connections)
-	store := NewStore(inner, New(Settings{}, Place{Now: time.Now}, OpenTrail(opened)))
+	store := NewStore(inner, log)
 	key := storage.ConnectionKey{OrganizationID: "o", UserID: "u", ServerID: "s"}
 	asked := &storage.Audited{OrganizationID: "o", Entries: []storage.AuditEntry{{UserID: "u", TraceID: "trace", Session: "tag", Kind: storage.AuditCredential, Event: "server.connect"}}}
 	ctx := storage.WithAudit(t.Context(), asked)

@@ -20,13 +20,6 @@ type Trail struct {
 // NewTrail returns a trail that is not open. watch is called when it opens, and forget after it has closed.
 func NewTrail(watch, forget func(*audit.Trail)) *Trail { return &Trail{watch: watch, forget: forget} }
 
-// OpenTrail returns a trail around an open one, which it does not close.
-func OpenTrail(opened *audit.Trail) *Trail {
-	t := new(Trail)
-	t.opened.Store(opened)
-	return t
-}
-
 func (t *Trail) open(make func() (*audit.Trail, error)) (*audit.Trail, error) {
 	if opened := t.opened.Load(); opened != nil {
 		return opened, nil

@@ -7,17 +7,17 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Audits is a store that takes all records and keeps none.
-type Audits struct{ storage.Audits }
+// Store is a store that takes all records and keeps none. It has nothing else.
+type Store struct{ storage.Store }
 
 // AuditChains implements storage.Audits.
-func (Audits) AuditChains(context.Context, string) ([]storage.AuditChain, error) { return nil, nil }
+func (Store) AuditChains(context.Context, string) ([]storage.AuditChain, error) { return nil, nil }
 
 // AddAuditChunks implements storage.Audits.
-func (Audits) AddAuditChunks(context.Context, []storage.AuditChunk) error { return nil }
+func (Store) AddAuditChunks(context.Context, []storage.AuditChunk) error { return nil }
 
 // AddAuditCheckpoint implements storage.Audits.
-func (Audits) AddAuditCheckpoint(context.Context, storage.AuditCheckpoint) error { return nil }
+func (Store) AddAuditCheckpoint(context.Context, storage.AuditCheckpoint) error { return nil }
 
 // Keys signs with zeros, and believes every signature.
 type Keys struct{}
