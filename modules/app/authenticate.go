@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/cache"
-	broker "github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/identity/caller"
 	"github.com/durward-gateway/durward/internal/identity/token"
 )
@@ -33,7 +33,7 @@ type person struct {
 	// These hold the bearer's standing at the last call, the server of that call, its credential, and the limits that
 	// counted it.
 	standing   atomic.Pointer[lastStanding]
-	connection broker.Recent
+	connection connection.Recent
 	server     atomic.Pointer[lastServer]
 	limits     atomic.Pointer[lastMatched]
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/durward-gateway/durward/internal/llm/route"
 	"github.com/durward-gateway/durward/internal/mcp/legacysse"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
-	taskbook "github.com/durward-gateway/durward/internal/mcp/tasks"
+	"github.com/durward-gateway/durward/internal/mcp/tasks"
 	"github.com/durward-gateway/durward/internal/ops/storehealth"
 	"github.com/durward-gateway/durward/internal/ratelimit/window"
 	"github.com/durward-gateway/durward/storage"
@@ -72,7 +72,7 @@ type resources struct {
 	standings *cache.Cache[standing]
 	keys      apiKeys
 	// tasks holds the tasks that calls created at upstreams.
-	tasks *taskbook.Owners
+	tasks *tasks.Owners
 	// connections holds the facts about connections that the brokers of all configurations share.
 	connections *connection.Memory
 	// conversations holds the sessions of MCP that the gateway began.
@@ -122,7 +122,7 @@ func openResources(opener StoreOpener) (*resources, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening store: %w", err)
 	}
-	r := &resources{store: store, epochs: new(cache.Epochs), tests: window.New(time.Now), tasks: &taskbook.Owners{Store: store, Now: time.Now},
+	r := &resources{store: store, epochs: new(cache.Epochs), tests: window.New(time.Now), tasks: &tasks.Owners{Store: store, Now: time.Now},
 		trail: record.NewTrail(auditCounters.watch, auditCounters.forget)}
 	r.remote, _ = store.(storage.RemoteStore)
 	r.turns.turn = make(chan struct{}, 1)

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
-	oauthflow "github.com/durward-gateway/durward/internal/credential/oauth"
+	"github.com/durward-gateway/durward/internal/credential/oauth"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -87,7 +87,7 @@ type Broker struct {
 	undoTokens *seal.TokenSealer
 	oauth      Protocol
 	checkURL   func(*url.URL) error
-	app        oauthflow.Application
+	app        oauth.Application
 	returns    returnURLs
 	now        func() time.Time
 	count      func(Event)
@@ -135,7 +135,7 @@ func New(c Config) (*Broker, error) {
 	b := &Broker{
 		store: c.Store, keyring: c.Keyring, undoTokens: c.Keyring.Sealer("broker undo"), oauth: c.OAuth,
 		checkURL: c.CheckURL,
-		app: oauthflow.Application{
+		app: oauth.Application{
 			Name: c.ClientName, RedirectURI: strings.TrimRight(c.PublicURL, "/") + CallbackPath, MetadataURL: c.ClientMetadataURL,
 		},
 		returns: returns, Memory: c.Memory, patience: patience, now: c.Now, count: c.Count, log: c.Log, turns: newTurns(), alarm: newAlarm(),
