@@ -3,50 +3,40 @@ package seal
 import (
 	"crypto/hmac"
 	"crypto/sha256"
-	"hash"
-	"sync"
+	"encoding/binary"
 )
 
-// MAC makes keyed digests for one purpose (HMAC-SHA256, RFC 2104). They are stored for looking values up: a reader
-// who has only the store cannot guess the values. It is safe for concurrent use.
-type MAC struct{ keys *derived[*hashes] }
+// TagSize is the length of a tag: the version of its key (4 bytes, big-endian) and the first half of an HMAC-SHA256.
+const TagSize = 4 + sha256.Size/2
 
-// MAC returns digests for one purpose. Its keys are derived from the data keys and the purpose, like those of Sealer.
-func (k *Keyring) MAC(purpose string) *MAC {
-	return &MAC{newDerived(k, "durward digest\x00"+purpose, keySize, newHashes)}
+// Tagger makes tags for one purpose (HMAC-SHA256, RFC 2104, cut to 128 bits). A tag shows that its maker has the
+// master key. A tag names its key: it stays valid when the master key, or the data key, is rotated. It is safe for
+// concurrent use.
+type Tagger struct{ keys *derived[*hashes] }
+
+// Tagger returns tags for one purpose. Its keys are derived from the data keys and the purpose, like those of Sealer.
+func (k *Keyring) Tagger(purpose string) *Tagger {
+	return &Tagger{newDerived(k, "durward tag\x00"+purpose, keySize, newHashes)}
 }
 
-// Sum returns the digest of a message under the current key, 32 bytes.
-func (m *MAC) Sum(message []byte) []byte {
-	_, key := m.keys.current()
-	return key.sum(nil, message)
+// AppendMAC appends the tag of a message under the current key. A node that does nothing but make tags does not learn
+// of new data keys.
+func (t *Tagger) AppendMAC(to, message []byte) []byte {
+	version, key := t.keys.latest()
+	start := len(to)
+	return key.sum(binary.BigEndian.AppendUint32(to, version), message)[:start+TagSize]
 }
 
-// Sums returns the digests that Sum gives under each key, the newest key's first.
-func (m *MAC) Sums(message []byte) [][]byte {
-	m.keys.ring.freshen()
-	made := m.keys.all()
-	sums, room := make([][]byte, len(made.from.versions)), make([]byte, 0, len(made.from.versions)*sha256.Size)
-	for i, version := range made.from.versions {
-		room = made.keys[version]().sum(room, message)
-		sums[i] = room[len(room)-sha256.Size : len(room) : len(room)]
+// CheckMAC reports whether a tag is one of the message, under any of the keys. It takes the same time for every wrong
+// one.
+func (t *Tagger) CheckMAC(message, tag []byte) bool {
+	if len(tag) != TagSize {
+		return false
 	}
-	return sums
-}
-
-// hashes holds hash states of one key. Each has already processed the key, and is used again.
-type hashes struct{ idle sync.Pool }
-
-func newHashes(key []byte) *hashes {
-	return &hashes{sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}}
-}
-
-// sum appends the digest of a message.
-func (k *hashes) sum(to, message []byte) []byte {
-	h := k.idle.Get().(hash.Hash)
-	h.Write(message)
-	to = h.Sum(to)
-	h.Reset() // no part of the message stays
-	k.idle.Put(h)
-	return to
+	key, ok := t.keys.all().keys[binary.BigEndian.Uint32(tag)]
+	if !ok {
+		return false
+	}
+	var room [sha256.Size]byte
+	return hmac.Equal(key().sum(room[:0], message)[:TagSize-4], tag[4:])
 }

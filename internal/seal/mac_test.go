@@ -6,30 +6,54 @@ import (
 	"time"
 )
 
-func TestMAC(t *testing.T) {
+// TestTagger checks that a tag is valid for its message, purpose and gateway alone, and stays so when the master key
+// and the data key are rotated.
+func TestTagger(t *testing.T) {
 	old, current, store := newMaster(t), newMaster(t), &memoryKeys{}
 	one, err := OpenKeyring(t.Context(), []MasterKey{old}, store, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	message := []byte("what is looked up")
-	digest := one.MAC("a").Sum(message)
-	if len(digest) != 32 || !bytes.Equal(digest, one.MAC("a").Sum(message)) {
-		t.Errorf("%x", digest)
+	message := []byte("a place in a chain")
+	tag := one.Tagger("a").AppendMAC([]byte("before"), message)[len("before"):]
+	if len(tag) != TagSize || !one.Tagger("a").CheckMAC(message, tag) {
+		t.Fatalf("%x", tag)
 	}
-	if bytes.Equal(digest, one.MAC("b").Sum(message)) || bytes.Equal(digest, newKeyring(t).MAC("a").Sum(message)) || bytes.Equal(digest, one.MAC("a").Sum(message[1:])) {
-		t.Error("another purpose, gateway or message has the same digest")
+	if one.Tagger("b").CheckMAC(message, tag) || newKeyring(t).Tagger("a").CheckMAC(message, tag) || one.Tagger("a").CheckMAC(message[1:], tag) {
+		t.Error("a tag is good for another purpose, gateway or message")
 	}
-	// Values stored under an older key are still found, and new digests are made with the newer one.
-	if err := store.AddDataKey(t.Context(), NewDataKey(current, 2, time.Now().Add(-settleTime))); err != nil {
+	for i := range tag {
+		changed := bytes.Clone(tag)
+		changed[i] ^= 1
+		if one.Tagger("a").CheckMAC(message, changed) {
+			t.Errorf("good with another byte %d", i)
+		}
+	}
+	for _, other := range [][]byte{nil, tag[:TagSize-1], append(bytes.Clone(tag), 0), make([]byte, TagSize)} {
+		if one.Tagger("a").CheckMAC(message, other) {
+			t.Errorf("%x is good", other)
+		}
+	}
+	for i := range store.keys {
+		if store.keys[i], _, err = Rewrap(store.keys[i], []MasterKey{current, old}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// One that has not settled is not used yet.
+	if err := store.AddDataKey(t.Context(), NewDataKey(current, 2, time.Now())); err != nil {
 		t.Fatal(err)
 	}
-	two, err := OpenKeyring(t.Context(), []MasterKey{current, old}, store, time.Now)
+	now := time.Now()
+	two, err := OpenKeyring(t.Context(), []MasterKey{current}, store, func() time.Time { return now })
 	if err != nil {
 		t.Fatal(err)
 	}
-	sums := two.MAC("a").Sums(message)
-	if len(sums) != 2 || !bytes.Equal(sums[0], two.MAC("a").Sum(message)) || !bytes.Equal(sums[1], digest) || bytes.Equal(sums[0], sums[1]) {
-		t.Errorf("%x", sums)
+	tags := two.Tagger("a")
+	if !tags.CheckMAC(message, tag) || !bytes.Equal(tags.AppendMAC(nil, message), tag) {
+		t.Error("another tag under the same data key")
+	}
+	now = now.Add(2 * settleTime)
+	if newer := tags.AppendMAC(nil, message); newer[3] != 2 || !tags.CheckMAC(message, newer) || !tags.CheckMAC(message, tag) {
+		t.Errorf("%x", newer)
 	}
 }
