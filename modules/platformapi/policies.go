@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/durward-gateway/durward/internal/api/validate"
-	policyapi "github.com/durward-gateway/durward/internal/policy/edit"
+	policyedit "github.com/durward-gateway/durward/internal/policy/edit"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
@@ -16,7 +16,7 @@ import (
 
 func listPolicies(q *request) (any, error) {
 	filter := storage.PolicyFilter{OrganizationID: q.Organization(), Search: q.Search(), Page: q.Page()}
-	for _, word := range q.Query.Enums("status", policyapi.Statuses...) {
+	for _, word := range q.Query.Enums("status", policyedit.Statuses...) {
 		filter.Status = append(filter.Status, storage.PolicyStatus(word))
 	}
 	filter.ServerIDs = q.Query.UUIDs("mcp_server_id", validate.List{})
@@ -44,9 +44,9 @@ func getPolicy(q *request) (any, error) {
 }
 
 func createPolicy(q *request) (any, error) {
-	var edit policyapi.Edit
+	var edit policyedit.Edit
 	if err := q.Read(false, func(o *validate.Object) {
-		edit = policyapi.Read(o, validate.Required)
+		edit = policyedit.Read(o, validate.Required)
 		_, problems := edit.New()
 		q.reportPolicy(o, &edit, problems)
 	}); err != nil {
@@ -60,7 +60,7 @@ func createPolicy(q *request) (any, error) {
 }
 
 // storePolicy makes a policy from an edit without problems.
-func (q *request) storePolicy(edit *policyapi.Edit) (storage.PolicyView, error) {
+func (q *request) storePolicy(edit *policyedit.Edit) (storage.PolicyView, error) {
 	p, problems := edit.New()
 	if err := problems.Err(); err != nil {
 		return storage.PolicyView{}, err
@@ -85,9 +85,9 @@ func updatePolicy(q *request) (any, error) {
 	// The problems of a change depend on the policy that it changes; they are still reported before whether the policy
 	// exists.
 	present, lookup := q.Core.Store.Policy(q.Context(), q.Organization(), id)
-	var edit policyapi.Edit
+	var edit policyedit.Edit
 	if err := q.Read(false, func(o *validate.Object) {
-		edit = policyapi.Read(o, 0)
+		edit = policyedit.Read(o, 0)
 		var problems validate.Problems
 		if lookup == nil {
 			changed := present.Policy
@@ -108,7 +108,7 @@ func updatePolicy(q *request) (any, error) {
 }
 
 // changePolicy applies an edit to a policy, which the request names at place.
-func (q *request) changePolicy(id string, edit *policyapi.Edit, place ...any) (storage.PolicyView, error) {
+func (q *request) changePolicy(id string, edit *policyedit.Edit, place ...any) (storage.PolicyView, error) {
 	p, err := q.Core.Store.UpdatePolicy(q.Context(), q.Organization(), id, q.Call.Caller.UserID, q.handler.now().UTC(), func(p *storage.Policy) error {
 		return edit.Apply(p, place...).Err()
 	})
@@ -117,7 +117,7 @@ func (q *request) changePolicy(id string, edit *policyapi.Edit, place ...any) (s
 
 // reportPolicy adds problems that are about more than one member. When there are problems, references are looked up
 // too, so that a client sees all problems at once; otherwise the store does that in the transaction of the write.
-func (q *request) reportPolicy(o *validate.Object, edit *policyapi.Edit, problems validate.Problems) {
+func (q *request) reportPolicy(o *validate.Object, edit *policyedit.Edit, problems validate.Problems) {
 	q.Note(problems.Err())
 	if q.Sound() && o.Err() == nil {
 		return
@@ -131,7 +131,7 @@ func (q *request) reportPolicy(o *validate.Object, edit *policyapi.Edit, problem
 }
 
 // noteReferences looks up the references of an edit, and notes those that do not exist.
-func (q *request) noteReferences(edit *policyapi.Edit) {
+func (q *request) noteReferences(edit *policyedit.Edit) {
 	broken := &storage.ReferenceError{}
 	if id := edit.ServerID.Value; id != "" {
 		_, err := q.Core.Store.Server(q.Context(), q.Organization(), id)
@@ -156,7 +156,7 @@ func (q *request) noteFailure(err error) {
 }
 
 // policyRefusal returns the answer for an error of the store. place is the place in the request that names the policy.
-func policyRefusal(err error, edit *policyapi.Edit, place ...any) error {
+func policyRefusal(err error, edit *policyedit.Edit, place ...any) error {
 	var broken *storage.ReferenceError
 	var overlap *storage.OverlapError
 	switch {
@@ -182,7 +182,7 @@ func overlapping(err *storage.OverlapError) error {
 func clonePolicy(q *request) (any, error) {
 	id := q.ID("policy_id")
 	var name string
-	if err := q.Read(true, func(o *validate.Object) { name = policyapi.Name(o, validate.Nullable).Value }); err != nil {
+	if err := q.Read(true, func(o *validate.Object) { name = policyedit.Name(o, validate.Nullable).Value }); err != nil {
 		return nil, err
 	}
 	was, err := q.Core.Store.Policy(q.Context(), q.Organization(), id)
@@ -192,7 +192,7 @@ func clonePolicy(q *request) (any, error) {
 	p := was.Policy
 	p.Status, p.Shadow, p.Name = storage.PolicyDraft, false, name
 	if name == "" {
-		p.Name = policyapi.CopyName(was.Name)
+		p.Name = policyedit.CopyName(was.Name)
 	}
 	made, err := q.newPolicy(p)
 	switch {
@@ -200,7 +200,7 @@ func clonePolicy(q *request) (any, error) {
 	case name == "" && takenName(err):
 		return nil, routes.Conflict("name", fmt.Sprintf("A policy of the name %q exists already: send {\"name\": ...} with another", p.Name))
 	default:
-		return nil, policyRefusal(err, &policyapi.Edit{}, "path", "policy_id")
+		return nil, policyRefusal(err, &policyedit.Edit{}, "path", "policy_id")
 	}
 	return q.wrap(made), nil
 }
@@ -254,7 +254,7 @@ func validatePolicy(q *request) (any, error) {
 	var applications []string
 	if err := q.Read(false, func(o *validate.Object) {
 		// Clients write null for members that they leave out.
-		name = policyapi.Name(o, validate.Required).Value
+		name = policyedit.Name(o, validate.Required).Value
 		server = o.UUID("mcp_server_id", validate.Nullable).Value
 		applications = o.UUIDs("application_ids", validate.List{Flags: validate.Nullable}).Value
 		excluded = o.UUID("exclude_policy_id", validate.Nullable).Value

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/durward-gateway/durward/internal/api/validate"
-	policyapi "github.com/durward-gateway/durward/internal/policy/edit"
+	policyedit "github.com/durward-gateway/durward/internal/policy/edit"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -22,7 +22,7 @@ type policyTarget struct {
 
 // savePolicy makes a policy, or changes the one that the body names.
 func savePolicy(q *request) (any, error) {
-	var edit policyapi.Edit
+	var edit policyedit.Edit
 	var target policyTarget
 	if err := q.Read(false, func(o *validate.Object) {
 		id := o.UUID("id", 0)
@@ -30,7 +30,7 @@ func savePolicy(q *request) (any, error) {
 		if id.Present {
 			required = 0
 		}
-		edit = policyapi.Read(o, required)
+		edit = policyedit.Read(o, required)
 		target = q.policyTarget(id, &edit)
 		q.reportPolicy(o, &edit, target.problems(&edit))
 	}); err != nil {
@@ -70,7 +70,7 @@ func takenName(err error) bool {
 	return errors.Is(err, storage.ErrConflict) && !errors.As(err, &overlap)
 }
 
-func (q *request) policyTarget(id validate.Field[string], edit *policyapi.Edit) policyTarget {
+func (q *request) policyTarget(id validate.Field[string], edit *policyedit.Edit) policyTarget {
 	var t policyTarget
 	var err error
 	switch {
@@ -96,7 +96,7 @@ func (q *request) policyTarget(id validate.Field[string], edit *policyapi.Edit) 
 }
 
 // problems returns the problems of applying the edit to the target.
-func (t *policyTarget) problems(edit *policyapi.Edit) validate.Problems {
+func (t *policyTarget) problems(edit *policyedit.Edit) validate.Problems {
 	switch {
 	case t.found:
 		changed := t.policy.Policy
@@ -150,13 +150,13 @@ func (q *request) setStatus(status storage.PolicyStatus) (int, error) {
 		if err != nil {
 			return 0, routes.Missing(err, errNoPolicy)
 		}
-		q.Note(policyapi.Become(&p.Policy, status, "query", "id", i).Err())
+		q.Note(policyedit.Become(&p.Policy, status, "query", "id", i).Err())
 	}
 	if err := q.Wrong(); err != nil {
 		return 0, err
 	}
 	err := q.Core.Store.UpdatePolicies(q.Context(), q.Organization(), ids, q.Call.Caller.UserID, q.handler.now().UTC(), func(p *storage.Policy) error {
-		return policyapi.Become(p, status, "query", "id").Err()
+		return policyedit.Become(p, status, "query", "id").Err()
 	})
-	return len(ids), policyRefusal(err, &policyapi.Edit{}, "query", "id")
+	return len(ids), policyRefusal(err, &policyedit.Edit{}, "query", "id")
 }
