@@ -1,8 +1,8 @@
 // Package durward is the whole gateway as one import: linking it into a Caddy
 // build adds durward's modules, its Caddyfile directives and its subcommands.
 //
-// It is what `xcaddy build --with github.com/durward-gateway/durward`, cmd/durward
-// and the binaries of cmd/durward-build compile. It holds no code of its own.
+// `xcaddy build --with github.com/durward-gateway/durward`, cmd/durward and the
+// binaries of cmd/durward-build compile this package. It holds no code of its own.
 package durward
 
 import (

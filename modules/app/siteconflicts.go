@@ -64,7 +64,7 @@ func takes(site string, listen fmt.Stringer, public *url.URL) error {
 	return fmt.Errorf("the site %s on %s takes every request for %s from the gateway's site: give it another port", site, listen, public)
 }
 
-// reached is what becomes of requests for the public URL's host that come to a server.
+// reached holds the fate of requests for the public URL's host that come to a server.
 type reached struct {
 	listen  []caddy.NetworkAddress
 	gateway bool   // they reach the gateway

@@ -163,7 +163,7 @@ func (x *exchange) failed(ctx context.Context, err error) {
 		return
 	}
 	if reason, ended := streams.EndedFor(ctx); ended {
-		x.ended(reason) //nolint:contextcheck // ctx is what ended; what is left to do goes with the request
+		x.ended(reason) //nolint:contextcheck // ctx has ended; the rest of the work goes with the request
 		return
 	}
 	var header *forward.HeaderError
