@@ -1,6 +1,10 @@
-// Package storage holds the domain's vocabulary (records, status words, errors, paging) and the interface that all
-// stores implement. It imports only the standard library. Drivers (storage/sqlite) implement Store and pass the
-// behaviour suite of storage/storagetest; nothing else in the project uses SQL.
+// Package storage defines the domain's vocabulary (records, status words, errors, paging) and the seams between the
+// gateway and its databases. It imports only the standard library, and has neither SQL nor input and output.
+//
+// The seams are interfaces. Every store is a Store (storage/sqlite, storage/postgres) and passes the behaviour suite of
+// storage/storagetest. A store over the network is also a RemoteStore. Counters that several nodes share are
+// SharedCounters. The statements of both stores are in storage/records. No code of the gateway outside storage uses
+// SQL.
 //
 // Every record belongs to an organization and every method that reads or changes one takes the organization's id: a
 // record of another organization is answered with ErrNotFound, exactly like an unknown id.

@@ -1,5 +1,5 @@
-// Package coordinators holds the guest modules of the namespace durward.coordinators: the places at which nodes count
-// rate limits together.
+// Package coordinators chooses the place at which nodes count rate limits together. Its modules are the guests of
+// durward.coordinators: this node alone, PostgreSQL, and Valkey. It counts nothing itself: internal/ratelimit does that.
 package coordinators
 
 import (

@@ -1,5 +1,6 @@
-// Package identities holds the guest modules of the namespace durward.identities, except for the development identity
-// provider.
+// Package identities configures the issuers of tokens that the gateway accepts. Its module is a guest of
+// durward.identities: OIDC. The development identity provider is the other guest (modules/devidp). The package verifies
+// no token itself: internal/identity/token does that.
 package identities
 
 import (

@@ -1,4 +1,5 @@
-// Package providers contains the guest modules of durward.providers: the protocols of providers of models.
+// Package providers describes the protocols of providers of models: addresses, headers, and the place of the key. Its
+// modules are the guests of durward.providers. They send nothing and keep nothing, and never see a body.
 package providers
 
 import (

@@ -1,4 +1,5 @@
-// Package stores holds the guest modules of the namespace durward.stores.
+// Package stores opens the store that a configuration names. Its modules are the guests of durward.stores: SQLite for
+// one node, PostgreSQL for several. It reads and writes no records: that is for the drivers in storage.
 package stores
 
 import (

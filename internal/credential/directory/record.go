@@ -1,5 +1,6 @@
-// Package directory holds the form of server directory entries as operators and administrators write them, the rules
-// for their members, and the catalogue of public MCP servers that ships with the gateway.
+// Package directory reads and checks the templates of servers that operators and administrators write, and holds the
+// catalogue of public MCP servers that ships with the gateway. It connects to no server and stores nothing: the check
+// of an address is handed in, and templates are kept in the store.
 package directory
 
 import (

@@ -1,5 +1,6 @@
-// Package token verifies access tokens: JWTs in compact serialization (RFC 7519, RFC 9068) signed by an OpenID
-// Connect issuer. The keys are given (StaticKeys) or fetched from the issuer (KeySet).
+// Package token verifies access tokens and ID tokens: JWTs in compact serialization (RFC 7519, RFC 9068) signed by an
+// OpenID Connect issuer. The keys are given (StaticKeys) or fetched from the issuer (KeySet), with a client that the
+// caller provides. The package uses no store, and does not decide what a caller may do.
 //
 // Parsing is done here and not by golang-jwt, of which only signature methods are used: version 5 accepts duplicate
 // members, "crit" and any "typ". The rules are those of RFC 8725 (JWT best current practices):

@@ -1,5 +1,6 @@
-// Package decoding reads the encodings of HTTP answers that servers, and proxies in front of them, use although
-// `identity` was asked for.
+// Package decoding unpacks HTTP answers in gzip and zstd. Servers, and proxies in front of them, send these although
+// `identity` was asked for. The package refuses all other encodings, and bounds the memory of a decoder. It does not
+// bound the size of the result: its callers have to.
 package decoding
 
 import (

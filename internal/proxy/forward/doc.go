@@ -1,5 +1,6 @@
-// Package forward sends an authorized request to an upstream server and its answer back. It is the only code below /mcp
-// and /sse that does so.
+// Package forward sends authorized requests to upstream servers and providers of models, and their answers back. No
+// other code carries a client's request upstream. The package decides nothing: who may call is decided before, and it
+// gets the credential from its caller.
 //
 // It keeps these rules for every caller:
 //
@@ -10,8 +11,8 @@
 //   - The credential is put on the request at the last moment, by a [Credential], and redirects are never followed.
 //   - Nothing is retried. The clients themselves replay a POST only when not one byte of it was written (see the test of
 //     W11). Idempotency-Key, which would change that for net/http, is not on the allow-list.
-//   - The answer's headers have an allow-list too. Encoded answers, redirects, partial content and protocol switches are
-//     upstream errors.
+//   - The answer's headers have an allow-list too. Redirects, partial content, protocol switches and encodings
+//     other than gzip and zstd are upstream errors. Answers in these two are decoded.
 //   - Every wait is bounded: dialling, the whole wait for the answer's headers, and each silence inside a body.
 //
 // Requests go to the network through one [Sender], which [NewUpstreams] makes: internal/proxy/http1, or net/http.

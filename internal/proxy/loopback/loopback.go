@@ -1,5 +1,6 @@
-// Package loopback keeps the development providers on this machine: it decides which hosts, origins and redirect
-// addresses are loopback ones, and refuses every request that came from, or through, another machine.
+// Package loopback recognises the hosts, origins and addresses of this machine, and keeps development services on it.
+// Guard refuses every request for another host or through a proxy. Listen listens on this machine only. The package
+// resolves no name and connects to nothing.
 package loopback
 
 import (

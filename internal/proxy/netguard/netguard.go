@@ -1,5 +1,5 @@
-// Package netguard is the only way out: every connection that durward opens to an address chosen by others (an
-// upstream MCP server, an authorization server, a metadata document) is dialled here.
+// Package netguard checks and dials the addresses that others choose (an upstream MCP server, a provider of models, an
+// authorization server, a metadata document). It is the only way out: no other package may dial such an address.
 //
 // A name is resolved once, every address of the answer is checked against an explicit table of the special-purpose
 // ranges, and the checked address itself is dialled, so that a second answer of the name server changes nothing (DNS
