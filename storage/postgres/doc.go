@@ -1,4 +1,4 @@
-// Package postgres is the store of several nodes: one PostgreSQL database (14 or later) that all of them share.
+// Package postgres keeps the store of several nodes in one PostgreSQL database (14 or later), which all of them share.
 //
 // The records and their statements are in storage/records; this package is the PostgreSQL driver below them. Tables
 // and columns are those of storage/sqlite (a test compares the two). All SQL is constant text with numbered

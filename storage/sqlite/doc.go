@@ -1,5 +1,5 @@
-// Package sqlite is the store of a single node: one SQLite file in WAL mode, synced on every commit. The records and
-// their statements are in storage/records; this package is the SQLite driver below them.
+// Package sqlite keeps the store of a single node in one SQLite file in WAL mode, synced on every commit. The records
+// and their statements are in storage/records; this package is the SQLite driver below them.
 //
 // Writes go through one connection, one after the other; reads use a small pool of read-only connections and see
 // every commit that returned before they began. All SQL is constant text with numbered parameters (a test checks

@@ -1,5 +1,5 @@
-// Package storagetest is the behaviour suite that every store passes: each promise in package storage's comments has
-// a case here. A driver's tests call Run.
+// Package storagetest tests the behaviour of a store: each promise in package storage's comments has a case here, and
+// every store passes all of them. A driver's tests call Run.
 package storagetest
 
 import (
