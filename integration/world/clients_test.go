@@ -27,7 +27,7 @@ func mcpClientsOfOthers() []mcpClient {
 		{name: "sdk 2", pkg: "@modelcontextprotocol/client", remark: "2025 era."},
 		{name: "sdk 2 modern", pkg: "@modelcontextprotocol/client", short: true, remark: "Asks for 2026-07-28, and speaks 2025 with this server."},
 		{name: "mcp-remote", pkg: "mcp-remote", short: true},
-		{name: "supergateway", pkg: "supergateway"},
+		{name: "supergateway", pkg: "supergateway", remark: "It has no login: its user gives it a token."},
 		{name: "@ai-sdk/mcp", pkg: "@ai-sdk/mcp", silent: true, remark: "It says nothing to the server when a call is canceled, which runs on there."},
 		{name: "@langchain/mcp-adapters", pkg: "@langchain/mcp-adapters"},
 		{name: "@openai/agents", pkg: "@openai/agents"},

@@ -87,6 +87,18 @@ const listed = ({ tools, run, close }) => ({
   close,
 });
 
+// login returns the way to connect a client that takes the SDK's provider of OAuth: the first attempt sends the user to log in,
+// and the second has the token.
+async function login(attempt) {
+  const { auth } = await import('@modelcontextprotocol/sdk/client/auth.js');
+  const memory = await new Memory().start();
+  return () => attempt(memory).catch(async error => {
+    if (!memory.returned) throw error;
+    await auth(memory, { serverUrl: plan.url, authorizationCode: memory.code() });
+    return attempt(memory);
+  });
+}
+
 const clients = {
   'sdk 1': () => official('1'),
   'sdk 1, pages': () => official('1', true),
@@ -106,6 +118,41 @@ const clients = {
       return connect();
     });
     return listed({ tools: () => client.tools(), run: (tool, _, args) => tool.execute(args, { toolCallId: 'lab', messages: [] }), close: () => client.close() });
+  },
+  async '@langchain/mcp-adapters'() {
+    const { MultiServerMCPClient } = await import('@langchain/mcp-adapters');
+    const connect = await login(async authProvider => {
+      const client = new MultiServerMCPClient({ mcpServers: { lab: { transport: 'http', url: plan.url, authProvider } } });
+      await client.getTools();
+      return client;
+    });
+    const client = await connect();
+    let led = false;
+    return listed({
+      // It keeps the list of tools that it has read, so its user begins a conversation anew after connecting the account.
+      tools: async () => {
+        if (led) await client.close();
+        return Object.fromEntries((await client.getTools()).map(tool => [tool.name, tool]));
+      },
+      run: (tool, name, args) => {
+        led = name === 'connect_account';
+        return tool.invoke(args).catch(error => error.message);
+      },
+      close: () => client.close(),
+    });
+  },
+  async '@openai/agents'() {
+    const { MCPServerStreamableHttp } = await import('@openai/agents');
+    const connect = await login(async authProvider => {
+      const server = new MCPServerStreamableHttp({ name: 'lab', url: plan.url, authProvider });
+      await server.connect();
+      return server;
+    });
+    const server = await connect();
+    return listed({
+      tools: async () => Object.fromEntries((await server.listTools()).map(tool => [tool.name, tool])),
+      run: (_, name, args) => server.callTool(name, args), close: () => server.close(),
+    });
   },
   async '@mastra/mcp'() {
     const { MCPClient, MCPOAuthClientProvider } = await import('@mastra/mcp');

@@ -21,6 +21,7 @@ type newcomer struct {
 	begins   int    // how many conversations it begins; 0: one
 	shows    bool   // its model may go on being shown tools that are gone
 	known    bool   // it has to be given a client that the provider knows
+	next     bool   // it calls the tool in its next conversation
 	remark   string
 }
 
@@ -37,9 +38,11 @@ func newcomers() []newcomer {
 		{name: "sdk 2 modern, pages, OAuth", software: sdk2, led: "input_required", modern: true, account: true, remark: "Its server is one of SDK 2.x that takes tokens of an oidc-provider."},
 		{name: "mcp-remote", software: "mcp-remote", short: true, led: "words", begins: 2, remark: "Its first conversation is a trial."},
 		{name: "@ai-sdk/mcp", software: "@ai-sdk/mcp", led: "words"},
+		{name: "@langchain/mcp-adapters", software: "@langchain/mcp-adapters", led: "words", begins: 2, next: true, remark: "It keeps its list of tools for a conversation."},
+		{name: "@openai/agents", software: "@openai/agents", led: "words"},
 		{name: "@mastra/mcp", software: "@mastra/mcp", led: "words", known: true, remark: "Registers no client: it is given the one of the guide."},
 		{name: "mcp-use", software: "mcp-use", led: "words"},
-		{name: "inspector --cli", software: inspector, led: "words", begins: 6, remark: "A conversation for each command."},
+		{name: "inspector --cli", software: inspector, led: "words", begins: 6, next: true, remark: "A conversation for each command."},
 		{name: "Claude Code", software: "@anthropic-ai/claude-code", script: "claude.mjs", led: "words", begins: 2, shows: true, remark: "Its model is the lab's, behind the gateway. `claude mcp list` has a conversation of its own."},
 		{name: "inspector mcpdo", software: inspector, led: "url", begins: 2, remark: "Its first conversation is a trial."},
 	}
@@ -52,7 +55,7 @@ func (c newcomer) row(t *testing.T) *row {
 		tried = c.name + ": login"
 	}
 	tried += "; led to connect an account (" + c.led + "); the same conversation calls the tool"
-	if c.begins > 2 {
+	if c.next {
 		tried = strings.Replace(tried, "the same", "the next", 1)
 	}
 	return &row{section: mcpClients, software: c.software, version: version(t, c.software), remark: c.remark, tried: tried}
