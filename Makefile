@@ -42,13 +42,12 @@ setup: ## install what the tests need (Debian as root), elsewhere say what is mi
 prepare: setup ## set up, then download, install and compile all that the tests use
 	.ci/with-go env RACE="$(RACE)" .ci/prepare
 
-# Time-outs are for what hangs: a package takes minutes, on a slow machine that does other things half an hour.
 .PHONY: test
-test: prepare ## prepare, then run every test with the race detector, a line for each package
-	.ci/with-go go run ./integration/report env CGO_ENABLED=1 go test -json $(RACE) -shuffle=on -timeout=60m ./...
+test: prepare ## prepare, then run every test, a line for each package; all but the black-box tests with the race detector
+	.ci/with-go env RACE="$(RACE)" .ci/test
 
 .PHONY: race
-race: ## the suites of the built binary with the gateway too under the race detector (SUITES='Policy|Approvals' for some)
+race: ## the suites of the built binary, with tests and gateway under the race detector (SUITES='Policy|Approvals' for some)
 	.ci/with-go go run ./integration/report env CGO_ENABLED=1 DURWARD_TEST_RACE="$(RACE)" go test -json $(RACE) -count=1 -timeout=60m -run '$(value SUITES)' ./integration ./integration/cluster ./integration/faults
 
 .PHONY: allocations
