@@ -137,21 +137,15 @@ func spares(by *storage.Connection, client storage.OAuthClient, independent bool
 	return client.Kind == storage.ClientRegistered || client.Kind == storage.ClientMetadata
 }
 
-// speaker returns the client that the tokens of a connection were issued to, and the endpoint for revoking them. This
-// is the server's client, or a former one that the connection remembers. No other client gets to know the tokens, nor
-// does an endpoint that somebody has put in the provider's place.
+// speaker returns the client that the tokens of a connection were issued to, and its endpoint for revoking them. This is
+// the server's client, or a former one that the connection remembers. No other client gets to know the tokens.
 func (e *ending) speaker(ended storage.Ended, then issued) (endpoint string, auth oauth.ClientAuth, err error) {
-	unknown := errors.New("they were issued to a former client, of which nothing is known any more")
 	if ended.Client != nil && issuedTo(ended.Former, *ended.Client) {
-		endpoint = ended.Client.Endpoints.RevocationEndpoint
-		if then.mayGoTo(endpoint, &ended.Server.Entry) {
-			auth, err = e.b.auth(ended.Server, *ended.Client)
-			return endpoint, auth, err
-		}
-		unknown = errEndpointMoved
+		auth, err = e.b.auth(ended.Server, *ended.Client)
+		return ended.Client.Endpoints.RevocationEndpoint, auth, err
 	}
 	if !then.known() {
-		return "", auth, unknown
+		return "", auth, errors.New("they were issued to a former client, of which nothing is known any more")
 	}
 	return then.Endpoint, oauth.ClientAuth{ID: ended.Former.ClientID, Secret: then.Secret, Method: then.Method}, nil
 }

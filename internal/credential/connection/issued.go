@@ -9,14 +9,16 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// issued holds the data for revoking the tokens of a grant after the server's client has changed. For a client with a
-// secret that an administrator configured, it holds the kind alone. Only the server has that secret, so the secret is
-// gone when the administrator replaces it.
+// issued holds the data for revoking the tokens of a grant after the server's client or its endpoints have changed. A
+// secret that an administrator configured is not in it. Only the server has that secret, so the secret is gone when the
+// administrator replaces it.
 type issued struct {
 	Kind     storage.OAuthClientKind // "": an older version stored the grant
 	Endpoint string                  // revocation endpoint
 	Method   string
 	Secret   seal.Secret
+	// Elsewhere reports that the client has a secret, which only the server has.
+	Elsewhere bool
 	// Origins holds the origins of the provider's token and revocation endpoint, blank-separated. It is "" in a grant
 	// that an older version stored.
 	Origins string
@@ -28,18 +30,20 @@ func issuedBy(client storage.OAuthClient, auth oauth.ClientAuth) issued {
 	if err != nil {
 		provider = unknownOrigin
 	}
+	by := issued{Kind: client.Kind, Endpoint: at.RevocationEndpoint, Method: auth.Method, Secret: auth.Secret, Origins: provider}
 	if client.Kind == storage.ClientConfigured && !auth.Secret.Empty() {
-		return issued{Kind: client.Kind, Origins: provider}
+		by.Secret, by.Elsewhere = seal.Secret{}, true
 	}
-	return issued{Kind: client.Kind, Endpoint: at.RevocationEndpoint, Method: auth.Method, Secret: auth.Secret, Origins: provider}
+	return by
 }
 
 // unknownOrigin is the origin of no URL.
 const unknownOrigin = "unknown"
 
-// known reports whether the client can prove its identity.
+// known reports whether the client can prove its identity without the server. A version before kept nothing of a client
+// that an administrator configured with a secret.
 func (i issued) known() bool {
-	return i.Kind != "" && (i.Kind != storage.ClientConfigured || i.Endpoint != "")
+	return i.Kind != "" && !i.Elsewhere && (i.Kind != storage.ClientConfigured || i.Endpoint != "")
 }
 
 // mayGoTo reports whether the tokens may be sent to an endpoint. Its origin must be one of those that the provider had
@@ -62,11 +66,29 @@ func (i issued) again(client storage.OAuthClient, auth oauth.ClientAuth, e *stor
 		return next
 	}
 	next.Origins = i.Origins
-	if !next.mayGoTo(next.Endpoint, e) {
+	if next.Endpoint == "" || !next.mayGoTo(next.Endpoint, e) {
 		next.Endpoint = i.Endpoint
 	}
 	return next
 }
 
-// errEndpointMoved says why tokens are not revoked.
-var errEndpointMoved = errors.New("the revocation endpoint has changed since they were issued")
+// revokeAt returns the endpoint at which the tokens are revoked: their client's endpoint now, unless somebody may have put
+// it in the provider's place, or else the endpoint at the time of the connect.
+func (i issued) revokeAt(now string, e *storage.DirectoryEntry) (string, error) {
+	switch {
+	case now != "" && i.mayGoTo(now, e):
+		return now, nil
+	case i.Endpoint != "":
+		return i.Endpoint, nil
+	case now != "":
+		return "", errEndpointMoved
+	}
+	return "", errNoEndpoint
+}
+
+// These say why tokens are not revoked.
+var (
+	// errEndpointMoved concerns grants that an older version stored without their endpoint.
+	errEndpointMoved = errors.New("the revocation endpoint has changed since they were issued")
+	errNoEndpoint    = errors.New("their provider has no address to revoke them at: they stay good until they run out")
+)

@@ -1,6 +1,7 @@
 package connection
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -133,7 +134,7 @@ func TestIssuedByConfiguredClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g.Issued != (issued{Kind: storage.ClientConfigured, Origins: b.provider.URL}) || !g.Issued.Secret.Equal(seal.Secret{}) {
+	if !g.Issued.Secret.Empty() || !g.Issued.Elsewhere || g.Issued.Endpoint != b.provider.URL+"/revoke" || g.Issued.Origins != b.provider.URL {
 		t.Errorf("%+v", g.Issued)
 	}
 	if err := b.Disconnect(t.Context(), b.key); err != nil {
@@ -188,13 +189,48 @@ func TestIssuedIsKnown(t *testing.T) {
 		kept  bool
 	}{
 		"older version":                {by: issued{Endpoint: "https://id.test/revoke"}, kept: true},
-		"configured":                   {by: issuedBy(client, secret)},
+		"configured":                   {by: issuedBy(client, secret), kept: true},
+		"configured, older version":    {by: issued{Kind: storage.ClientConfigured}},
 		"configured, without a secret": {by: issuedBy(client, oauth.ClientAuth{}), known: true, kept: true},
 		"registered":                   {by: issuedBy(registered, secret), known: true, kept: true},
 		"registered, no endpoint":      {by: issued{Kind: storage.ClientRegistered}, known: true},
 	} {
 		if tc.by.known() != tc.known || (tc.by.Endpoint != "") != tc.kept {
 			t.Errorf("%s: known %v, endpoint %q", name, tc.by.known(), tc.by.Endpoint)
+		}
+	}
+}
+
+// TestRevokeAt checks at which endpoint tokens are revoked: their provider's own, also after somebody has changed the
+// entry or taken the endpoint out of it.
+func TestRevokeAt(t *testing.T) {
+	const before, after, elsewhere = "https://id.test/revoke", "https://id.test/v2/revoke", "https://evil.test/revoke"
+	custom := &storage.DirectoryEntry{Source: storage.SourceCustom}
+	grant := issued{Endpoint: before, Origins: "https://id.test"}
+	older := issued{Origins: "https://id.test"}
+	for name, tc := range map[string]struct {
+		of        issued
+		now, want string
+		err       error
+	}{
+		"unchanged":                 {of: grant, now: before, want: before},
+		"another path":              {of: grant, now: after, want: after},
+		"elsewhere":                 {of: grant, now: elsewhere, want: before},
+		"taken out":                 {of: grant, want: before},
+		"older version":             {of: older, now: after, want: after},
+		"older version, elsewhere":  {of: older, now: elsewhere, err: errEndpointMoved},
+		"older version, taken out":  {of: older, err: errNoEndpoint},
+		"oldest version, elsewhere": {now: elsewhere, want: elsewhere},
+	} {
+		got, err := tc.of.revokeAt(tc.now, custom)
+		if got != tc.want || !errors.Is(err, tc.err) {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	for now, want := range map[string]string{"": before, after: after, elsewhere: before} {
+		client := storage.OAuthClient{Endpoints: storage.OAuthEndpoints{TokenEndpoint: "https://id.test/token", RevocationEndpoint: now}}
+		if got := grant.again(client, oauth.ClientAuth{}, custom); got.Endpoint != want || got.Origins != grant.Origins {
+			t.Errorf("after a refresh with %q: %+v", now, got)
 		}
 	}
 }

@@ -97,16 +97,15 @@ type tokensOf struct {
 	client storage.OAuthClient
 }
 
-// toldOf returns the message for the provider about a grant. It is nil when there is nothing to tell.
+// toldOf returns the message for the provider about a grant. endpoint is the revocation endpoint of its client now. The
+// message is nil when there is nothing to tell.
 func toldOf(of tokensOf, endpoint string, auth oauth.ClientAuth, g grant) (*sealedRevocation, error) {
 	if g.Access.Empty() && g.Refresh.Empty() {
 		return nil, nil //nolint:nilnil // there is nothing, which is no error
 	}
-	if endpoint == "" {
-		return nil, errors.New("their provider has no address to revoke them at: they stay good until they run out")
-	}
-	if !g.Issued.mayGoTo(endpoint, &of.server.Entry) {
-		return nil, errEndpointMoved
+	endpoint, err := g.Issued.revokeAt(endpoint, &of.server.Entry)
+	if err != nil {
+		return nil, err
 	}
 	return &sealedRevocation{
 		Server: of.server.Slug, Endpoint: endpoint, ClientID: auth.ID, Secret: auth.Secret.Reveal(), Method: auth.Method,
