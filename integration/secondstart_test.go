@@ -61,3 +61,16 @@ func TestSuccessor(t *testing.T) {
 	successor.poll(t, g.url+"/readyz", func() bool { return strings.Contains(successor.output.String(), "serving initial configuration") })
 	successor.stop(t)
 }
+
+// TestEmptyStart checks that a start without a configuration ends in one plain line: Caddy would serve nothing, and say
+// nothing.
+func TestEmptyStart(t *testing.T) {
+	t.Parallel()
+	command := exec.CommandContext(t.Context(), durward(t), "run")
+	command.Dir = t.TempDir()
+	output, err := command.CombinedOutput()
+	text := string(output)
+	if exitCode(err) == 0 || !strings.HasPrefix(text, "Error: there is no configuration") || strings.Count(text, "\n") != 1 || !strings.Contains(text, "`durward dev`") {
+		t.Errorf("%v: %s", err, text)
+	}
+}

@@ -24,7 +24,7 @@ func adviseOnStart(root *cobra.Command) {
 			start = validateByTrial(start)
 		}
 		if cmd.Name() == "run" {
-			start = refuseSecondStart(start)
+			start = refuseEmptyStart(refuseSecondStart(start))
 		}
 		cmd.Annotations = map[string]string{"durward": "advises"}
 		cmd.RunE = func(cmd *cobra.Command, arguments []string) error {
@@ -68,6 +68,9 @@ func advice(err error, config string) string {
 			return "stop that program, or give this gateway an `admin` address of its own."
 		}
 		return "`durward reload" + file + "` has it take a changed configuration, `durward stop" + file + "` stops it."
+	}
+	if errors.Is(err, errEmptyStart) {
+		return "name one with `durward run --config FILE`, or start a gateway to try with `durward dev`."
 	}
 	text := err.Error()
 	says := func(code syscall.Errno) bool { return errors.Is(err, code) || strings.Contains(text, code.Error()) }
