@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,6 +56,9 @@ func TestRefusedRefresh(t *testing.T) {
 			if got := b.status(); got != storage.ConnectionError {
 				t.Errorf("status %s", got)
 			}
+			if !strings.Contains(b.log.String(), "msg=refreshing") {
+				t.Error("the provider's answer is not logged")
+			}
 			b.provider.set(func(p *provider) { p.instead = nil })
 			b.connect()
 			b.use(b.Broker)
@@ -102,6 +106,7 @@ func TestRefreshTokenOfUnusableAnswer(t *testing.T) {
 		if _, err := b.Credential(t.Context(), b.key, &b.server); !errors.Is(err, ErrUnavailable) {
 			t.Fatalf("%v", err)
 		}
+		b.counted(map[Event]int64{RefreshFailed: 1})
 		b.clock.advance(lastWait)
 		restarted := b.node() // r2 is durable
 		c, err := restarted.Credential(t.Context(), b.key, &b.server)

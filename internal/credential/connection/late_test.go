@@ -60,6 +60,14 @@ func TestUnsavedWhileEnding(t *testing.T) {
 		"broken": func(b *bundle) error {
 			return b.mark(b.t.Context(), b.key, b.connection().Version, "x", false)
 		},
+		"broken by its refresh": func(b *bundle) error {
+			b.change(func(e *storage.DirectoryEntry) { e.OAuth.Issuer = "https://other.example.test" })
+			_, err := b.Rejected(b.t.Context(), b.key, b.server, Credential{kind: storage.ProviderOAuth2, version: b.connection().Version})
+			if errors.Is(err, ErrNotConnected) {
+				return nil
+			}
+			return errors.Join(err, errors.New("it goes on"))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := setup(t)
@@ -169,5 +177,59 @@ func TestEndForgetsRetries(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 		})
+	}
+}
+
+// TestUserLeavesWhileDisconnecting checks that late tokens are stored to be revoked although the user, whose request it
+// is, has left.
+func TestUserLeavesWhileDisconnecting(t *testing.T) {
+	b := setup(t)
+	b.connect()
+	client := b.client()
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	b.Broker.store = lateStore{b.store, func() {
+		b.unsaved.put(b.key, unsavedTokens{tokens: oauth.Tokens{Access: seal.NewSecret("late")}, server: b.server, client: client})
+		leave()
+	}}
+	b.outOfOrder(true)
+	if err := b.Disconnect(ctx, b.key); err != nil {
+		t.Fatal(err)
+	}
+	b.Close()
+	if n := len(b.waiting()); n != 2 || len(b.unstored.list()) != 0 {
+		t.Errorf("%d wait, %d of them in memory alone", n, len(b.unstored.list()))
+	}
+}
+
+// TestUnsavedWithoutRoots checks that late tokens of a provider whose certificate cannot be checked are counted as not
+// revoked.
+func TestUnsavedWithoutRoots(t *testing.T) {
+	b := setup(t)
+	b.connect()
+	server := b.server
+	server.Entry.Options.TrustedCA = "no certificate"
+	b.unsaved.put(b.key, unsavedTokens{tokens: oauth.Tokens{Access: seal.NewSecret("late")}, server: server, client: b.client()})
+	b.revokeUnsaved(t.Context(), b.key)
+	if n := b.countOf(NotRevoked); n != 1 || len(b.waiting()) != 0 || len(b.unsaved.keys()) != 0 {
+		t.Errorf("%d are lost, %d wait, %d are kept", n, len(b.waiting()), len(b.unsaved.keys()))
+	}
+}
+
+// TestUnsavedWhenStoreIsAway checks that late tokens are kept as long as nobody knows what became of their connection.
+func TestUnsavedWhenStoreIsAway(t *testing.T) {
+	b := setup(t)
+	b.unsave()
+	b.Broker.store = unreadable{b.store}
+	if err := b.RevokeDue(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.Broker.store = b.store
+	b.edit(func(c *storage.Connection) { c.SealedCredential = []byte("what no key opens") })
+	if err := b.RevokeDue(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(b.unsaved.keys()); n != 1 || len(b.revoked()) != 0 || len(b.waiting()) != 0 {
+		t.Errorf("%d are kept, revoked %v, %d wait", n, b.revoked(), len(b.waiting()))
 	}
 }

@@ -208,10 +208,8 @@ func (r *refresher) edit(ctx context.Context, c *storage.Connection) error {
 		return r.changed(c, "the server's OAuth client has changed")
 	case !g.Issued.mayGoTo(r.client.Endpoints.TokenEndpoint, &r.server.Entry):
 		return r.changed(c, "the server's token endpoint has changed")
-	case g.Refresh.Empty() && r.forced:
+	case g.Refresh.Empty(): // a credential without a refresh token comes here only when the server refuses it
 		return r.fall(c, "the server refuses the credential")
-	case g.Refresh.Empty():
-		return r.fall(c, "the access has expired")
 	case r.forced && g.Forced && b.now().Sub(c.UpdatedAt) < rejectedTwice:
 		return r.fall(c, "the server refuses the credential") // A15: more refreshes would not help
 	}
@@ -330,18 +328,17 @@ func (r *refresher) ask(ctx context.Context, g grant) (oauth.Tokens, error) {
 
 // notStored keeps tokens from the provider that the store did not take.
 func (r *refresher) notStored(ctx context.Context, cause error) {
-	g, err := r.b.openGrant(r.was)
-	if err != nil {
-		return
-	}
 	if errors.Is(cause, storage.ErrNotFound) {
 		// The user has disconnected meanwhile: nobody will ever use these tokens.
-		auth, err := r.b.auth(r.server, r.client)
-		if err != nil {
-			r.b.notRevoked(r.was, err)
+		if r.asking == nil { // an earlier refresh got them
+			r.b.revokeUnsaved(ctx, r.key)
 			return
 		}
-		r.b.revoke(ctx, tokensOf{r.key, r.server, r.client}, auth, r.grant)
+		r.b.revoke(ctx, tokensOf{r.key, r.server, r.client}, r.asking.auth, r.grant)
+		return
+	}
+	g, err := r.b.openGrant(r.was)
+	if err != nil {
 		return
 	}
 	r.b.log.Error("refreshed tokens are not stored yet; a crash now loses the connection", "organization", r.key.OrganizationID,

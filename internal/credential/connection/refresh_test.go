@@ -66,6 +66,12 @@ func TestRefreshWaitsForStore(t *testing.T) {
 			if (err == nil) != (tc.want == 1) || errors.Is(err, ErrNotConnected) || b.refreshes() != tc.want {
 				t.Errorf("%v, %d refreshes", err, b.refreshes())
 			}
+			if err != nil && !errors.Is(err, storage.ErrUnavailable) {
+				t.Errorf("the store's error is lost: %v", err)
+			}
+			if n := b.countOf(RefreshFailed); n != int64(min(tc.silent, len(storePauses)+1)) {
+				t.Errorf("%d failures are counted", n)
+			}
 		})
 	}
 }
@@ -140,6 +146,9 @@ func TestProviderDown(t *testing.T) {
 	}
 	if got := b.status(); got != storage.ConnectionConnected {
 		t.Errorf("Z-A01 status %s", got)
+	}
+	if !strings.Contains(b.log.String(), "msg=refreshing") {
+		t.Error("Z-A01 silent")
 	}
 	b.provider.set(func(p *provider) { p.down = false })
 	failed := int64(b.refreshes())
@@ -255,7 +264,7 @@ func TestSlowProvider(t *testing.T) {
 
 // TestRefreshInterrupted checks A12: the losses when the process dies, or the store fails, at each point of a refresh.
 func TestRefreshInterrupted(t *testing.T) {
-	dying := func() error { panic("killed") }
+	dying := func() error { panic("canary") }
 	for name, tolerant := range map[string]bool{"tolerant provider": true, "strict provider": false} {
 		t.Run("A12 killed between answer and commit, "+name, func(t *testing.T) {
 			b := setup(t)
@@ -267,6 +276,9 @@ func TestRefreshInterrupted(t *testing.T) {
 				t.Fatal("a credential that is not stored was given out")
 			}
 			b.store.afterEdit.Store(nil)
+			if log := b.log.String(); !strings.Contains(log, "refresh panicked") || strings.Contains(log, "canary") {
+				t.Errorf("L02 logged %s", log)
+			}
 			restarted := b.node()
 			if tolerant {
 				b.use(restarted)
@@ -305,6 +317,9 @@ func TestRefreshInterrupted(t *testing.T) {
 			}
 		}
 		b.store.afterEdit.Store(nil)
+		if !strings.Contains(b.log.String(), "refreshed tokens are not stored yet") {
+			t.Error("silent")
+		}
 		b.Close()
 		b.use(b.over(b.Memory)) // also when the configuration changes meanwhile
 		if n, reuses := b.refreshes(), get(b.provider, func(p *provider) int { return p.reuses }); n != 1 || reuses != 0 {

@@ -100,6 +100,7 @@ func TestClientRefusedForOne(t *testing.T) {
 			if _, err := b.Credential(t.Context(), bob, &b.server); err != nil {
 				t.Errorf("bob, refreshed: %v", err)
 			}
+			b.counted(map[Event]int64{RefreshFailed: 1, Broken: 1, Refreshed: 1})
 			b.connect()
 			b.use(b.Broker)
 		})

@@ -201,8 +201,13 @@ func TestUnsavedStays(t *testing.T) {
 	if len(b.unsaved.keys()) != 1 {
 		t.Error("it is gone")
 	}
+	b.counted(map[Event]int64{RefreshFailed: 1})
 	b.clock.advance(time.Hour)
 	b.use(b.Broker)
+	b.counted(map[Event]int64{RefreshFailed: 1, Refreshed: 1})
+	if n := len(b.unsaved.keys()); n != 0 {
+		t.Errorf("%d are kept although they are stored", n)
+	}
 	if got := b.revoked(); len(got) != 0 {
 		t.Errorf("revoked %v", got)
 	}

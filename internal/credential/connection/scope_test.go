@@ -85,6 +85,12 @@ func TestW05GrantedAsAsked(t *testing.T) {
 			if got := b.connection().Scope; got != tc.want {
 				t.Errorf("after a refresh it is %q", got)
 			}
+			b.provider.set(func(p *provider) { p.scope = "less" })
+			b.clock.advance(time.Hour)
+			b.use(b.Broker)
+			if got := b.connection().Scope; got != "less" {
+				t.Errorf("after a refresh that gives less it is %q", got)
+			}
 		})
 	}
 }
