@@ -59,7 +59,7 @@ func (l returnURLs) check(raw string) error {
 	}
 	o := originOf(u)
 	for _, p := range l.prefixes {
-		if p.origin == o && (p.path == "" || u.Path == p.path || strings.HasPrefix(u.Path, p.path+"/")) {
+		if p.origin == o && (u.Path == p.path || strings.HasPrefix(u.Path, p.path+"/")) {
 			return nil
 		}
 	}
@@ -84,13 +84,13 @@ func parseReturnURL(raw string) (u *url.URL, reason string) {
 	switch {
 	case err != nil:
 		return nil, "it is not a URL"
-	case u.Scheme != "https" && u.Scheme != "http", u.Opaque != "", u.Host == "", u.Hostname() == "":
+	case u.Scheme != "https" && u.Scheme != "http", u.Hostname() == "":
 		return nil, "it is not an absolute http or https URL"
-	case u.User != nil || strings.Contains(u.Host, "@"):
+	case u.User != nil:
 		return nil, "it carries user information"
 	case strings.HasSuffix(u.Host, ":") || strings.ContainsAny(u.Hostname(), "%_"):
 		return nil, "its host is not a name"
-	case u.Fragment != "" || strings.Contains(raw, "#"):
+	case strings.Contains(raw, "#"):
 		return nil, "it has a fragment"
 	}
 	// An encoded slash or backslash, and dot segments in any spelling, move the path below another prefix.

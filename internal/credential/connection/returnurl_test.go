@@ -15,7 +15,8 @@ func TestReturnURL(t *testing.T) {
 	for _, ok := range []string{
 		"https://app.example.test/connected", "https://app.example.test/connected/", "https://app.example.test/connected/x?y=z",
 		"https://APP.example.test:443/connected", "http://127.0.0.1:3000", "http://127.0.0.1:3000/any?a=..", "https://other.example.test/",
-		"https://app.example.test/connected?to=" + strings.Repeat("a", 1900),
+		"https://app.example.test/connected?to=" + strings.Repeat("a", 1900), "https://app.example.test/connected/a%20b;c",
+		"https://app.example.test/connected?" + strings.Repeat("a", maxReturnURL-len("https://app.example.test/connected?")),
 	} {
 		if err := list.check(ok); err != nil {
 			t.Errorf("%.80s: %v", ok, err)
@@ -38,16 +39,27 @@ func TestReturnURL(t *testing.T) {
 		"https://sub.app.example.test/connected", "http://127.0.0.1:3000@evil.test/", "http://127.0.0.1:30000/", "http://127.0.0.1/",
 		"https:/app.example.test/connected", "https:app.example.test/connected", "https://app.example.test:/connected",
 		"https://app.example.test%2eevil.test/connected", "https://app.example.test/connected?" + strings.Repeat("a", 2048),
+		"https://app.example.test/connected?" + strings.Repeat("a", maxReturnURL+1-len("https://app.example.test/connected?")),
+		"https://app.example.test/connected/a b", "https://app.example.test/connected?x=\\@evil.test", "https://app.example.test/connected/%7f",
+		"https://app.example.test/connected/a%2Fb", "https://app.example.test/connected/a%2fb", "https://app.example.test/connected/100%25",
+		"https://app.example.test/connected/%01", "https://app.example.test/connected/%5cevil.test", "https://app.example.test/connected/.",
+		"https://app.example.test/connected/.;x/y", "https://:443/connected", "https:///connected", "https:app.example.test",
 	} {
 		var e *ReturnURLError
 		if err := list.check(bad); !errors.As(err, &e) || !errors.Is(err, ErrReturnURL) {
 			t.Errorf("A08 %.80q is allowed", bad)
 		}
 	}
-	for _, entry := range []string{"", "*", "https://*.example.test/", "https://a.test/*", "https://a.test/?x=y", "ftp://a.test/", "a.test", "https://u@a.test/"} {
-		if _, err := parseReturnURLs([]string{entry}, false); err == nil {
+	for _, entry := range []string{
+		"", "*", "https://*.example.test/", "https://a.test/*", "https://a.test/?x=y", "https://a.test/?", "ftp://a.test/", "a.test", "https://u@a.test/",
+		"https://a_b.test/", "https://a%25b.test/", "https:a.test", "https://:443/", "https://a.test:/", "https://a.test/#x", "https://a.test/\x7f",
+	} {
+		if err := CheckReturnURLs([]string{"https://a.test", entry}); err == nil {
 			t.Errorf("entry %q is taken", entry)
 		}
+	}
+	if err := CheckReturnURLs([]string{"https://a.test", "http://b.test:8080/x/"}); err != nil {
+		t.Error(err)
 	}
 	if err := new(returnURLs).check("https://app.example.test/"); err == nil {
 		t.Error("an empty list allows something")
