@@ -1,11 +1,14 @@
 package connection
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/durward-gateway/durward/storage"
 )
@@ -212,6 +215,65 @@ func TestW05PlainReconnect(t *testing.T) {
 	}
 	if got := b.connection().WantedScope; got != "files:write" {
 		t.Errorf("%q is wanted", got)
+	}
+}
+
+// TestW05StoreFails checks that a permission that could not be noted is noted at the next call. Nobody counts as having
+// enough as long as the store cannot say so.
+func TestW05StoreFails(t *testing.T) {
+	b := setup(t)
+	if enough, err := b.GivesEnough(t.Context(), b.key); !enough || err != nil {
+		t.Errorf("nobody: gives enough: %v, %v", enough, err)
+	}
+	b.connect()
+	b.Broker.store = unreadable{b.store}
+	if err := b.Want(t.Context(), b.key, "write"); !errors.Is(err, storage.ErrUnavailable) {
+		t.Errorf("%v", err)
+	}
+	if enough, err := b.GivesEnough(t.Context(), b.key); enough || !errors.Is(err, storage.ErrUnavailable) {
+		t.Errorf("gives enough: %v, %v", enough, err)
+	}
+	b.Broker.store = b.store
+	full := func() error { return storage.ErrUnavailable }
+	b.store.afterEdit.Store(&full)
+	if err := b.Want(t.Context(), b.key, "write"); !errors.Is(err, storage.ErrUnavailable) {
+		t.Errorf("%v", err)
+	}
+	b.store.afterEdit.Store(nil)
+	if err := b.Want(t.Context(), b.key, "write"); err != nil || b.connection().WantedScope != "write" {
+		t.Errorf("%v, %q is wanted", err, b.connection().WantedScope)
+	}
+	b.clock.advance(wantEvery)
+	gone := func() {
+		if err := b.Disconnect(t.Context(), b.key); err != nil {
+			t.Error(err)
+		}
+	}
+	b.store.beforeUpdate.Store(&gone)
+	if err := b.Want(t.Context(), b.key, "more"); err != nil {
+		t.Errorf("disconnected meanwhile: %v", err)
+	}
+}
+
+// TestScopesFor checks which scopes a connect asks for.
+func TestScopesFor(t *testing.T) {
+	client := storage.OAuthClient{Scopes: []string{"read"}}
+	long := strings.Repeat("x", 5<<10)
+	for name, tc := range map[string]struct {
+		client storage.OAuthClient
+		former storage.Connection
+		want   []string
+	}{
+		"nothing is wanted": {client, storage.Connection{Scope: "more"}, []string{"read"}},
+		"more is wanted":    {client, storage.Connection{Scope: "read more", WantedScope: "write"}, []string{"read", "more", "write"}},
+		"something unnamed": {client, storage.Connection{Scope: "read more", WantedScope: unnamed}, []string{"read", "more"}},
+		"too much":          {client, storage.Connection{Scope: "a" + long, WantedScope: "b" + long}, []string{"read"}},
+		"all": {storage.OAuthClient{Scopes: []string{"offline_access", "api://app/.default"}}, storage.Connection{Scope: "more", WantedScope: "write"},
+			[]string{"offline_access", "api://app/.default"}},
+	} {
+		if diff := cmp.Diff(tc.want, scopesFor(tc.client, tc.former)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
 	}
 }
 
