@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"strings"
 	"testing"
 
+	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -146,4 +148,39 @@ func TestCallbackDeniedBeforeLogin(t *testing.T) {
 	if n := b.exchanges(); n != 0 {
 		t.Errorf("%d token requests", n)
 	}
+}
+
+// TestAnswerKeepsSecret checks that an answer that waits for a login is sealed.
+func TestAnswerKeepsSecret(t *testing.T) {
+	b := setup(t)
+	handle, answer := b.held()
+	a, err := b.store.TakeAttempt(t.Context(), heldHash(handle), b.clock.now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(a.Sealed), answer.Get("code")) {
+		t.Error("the code is stored as it is")
+	}
+	a.StateHash = stateHash("another")
+	if _, err := b.openAttempt(a); !errors.Is(err, seal.ErrOpen) {
+		t.Errorf("it is opened for another handle: %v", err)
+	}
+}
+
+// attemptless is a store that takes no attempts.
+type attemptless struct{ *faultyStore }
+
+func (attemptless) CreateAttempt(context.Context, storage.Attempt) error {
+	return &storage.UnavailableError{Reason: "it does not answer in time"}
+}
+
+// TestAnswerNotKept checks that a browser gets no handle for an answer that is not stored.
+func TestAnswerNotKept(t *testing.T) {
+	b := setup(t)
+	answer := b.provider.approve(*b.begin().AuthURL)
+	b.Broker.store = attemptless{b.store}
+	if r, err := b.Callback(t.Context(), answer, whose(Unproven)); !errors.Is(err, storage.ErrUnavailable) || r.Held != "" || r.OK {
+		t.Errorf("%+v, %v", r, err)
+	}
+	b.nothingStored()
 }

@@ -48,8 +48,8 @@ func fail(public string, cause error) error { return &failure{public: public, ca
 // ErrState, and no provider is asked. A failed attempt is a result, not an error, and does not change an existing
 // connection.
 func (b *Broker) Callback(ctx context.Context, query url.Values, check BrowserCheck) (CallbackResult, error) {
-	state, ok := only(query, "state")
-	if !ok || state == "" || len(state) > maxState {
+	state, _ := only(query, "state") // "" if there are several
+	if state == "" || len(state) > maxState {
 		return CallbackResult{}, ErrState
 	}
 	return b.finish(ctx, stateHash(state), query, check)
@@ -218,7 +218,6 @@ func (b *Broker) redeem(ctx context.Context, s storage.Server, a storage.Attempt
 	}
 	tokens, err := asking.exchange(ctx, ready.request)
 	asking.keep(ctx)
-	client = asking.client
 	_, unusable := errors.AsType[*oauth.UnusableError](err)
 	switch {
 	case oauth.ClientRefused(err):
