@@ -35,6 +35,10 @@ func TestApply(t *testing.T) {
 			kind: storage.ProviderAPIKey, params: storage.AuthParams{In: "query", Name: "key"}, value: "a&b=c", query: "x=1&key=mine&k%65y=2&y=%2f",
 			wantQ: "x=1&y=%2f&key=a%26b%3Dc",
 		},
+		"in the query, beside what is none": {
+			kind: storage.ProviderAPIKey, params: storage.AuthParams{In: "query", Name: "key"}, value: "k", query: "&x%zz=1&&key=mine&key",
+			wantQ: "x%zz=1&key=k",
+		},
 		"none": {kind: storage.ProviderNone},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -63,6 +67,77 @@ func TestApply(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestPrefix checks that a blank follows a prefix that ends with a letter or digit, and no other.
+func TestPrefix(t *testing.T) {
+	for last, blank := range map[string]bool{
+		"a": true, "z": true, "A": true, "Z": true, "0": true, "9": true, "m": true, "5": true,
+		"`": false, "{": false, "@": false, "[": false, "/": false, ":": false, "=": false, " ": false, "~": false,
+	} {
+		c, err := Credential{kind: storage.ProviderAPIKey, value: seal.NewSecret("k"), place: place{origin: "https://a.test"}}.on(
+			storage.AuthParams{Name: "X-Key", Prefix: "p" + last})
+		if err != nil {
+			t.Fatalf("%q: %v", last, err)
+		}
+		r := &http1.Request{URL: &url.URL{Scheme: "https", Host: "a.test"}}
+		if err := c.Apply(r); err != nil {
+			t.Fatal(err)
+		}
+		want := "p" + last + "k"
+		if blank {
+			want = "p" + last + " k"
+		}
+		if got := r.Get("X-Key"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestOpenGrant checks what is not read as a credential: what may not be used, and what none is.
+func TestOpenGrant(t *testing.T) {
+	b := setup(t)
+	b.connect()
+	good := b.connection()
+	for name, tc := range map[string]struct {
+		change func(c *storage.Connection)
+		want   error
+	}{
+		"good":        {func(*storage.Connection) {}, nil},
+		"broken":      {func(c *storage.Connection) { c.Status = storage.ConnectionError }, errNothingStored},
+		"none":        {func(c *storage.Connection) { c.SealedCredential = nil }, errNothingStored},
+		"another's":   {func(c *storage.Connection) { c.UserID = "bob" }, seal.ErrOpen},
+		"of a server": {func(c *storage.Connection) { c.ServerID = "another" }, seal.ErrOpen},
+		"no JSON": {func(c *storage.Connection) {
+			sealed, err := b.keyring.Seal([]byte("x"), credentialAD(b.key))
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.SealedCredential = sealed
+		}, seal.ErrOpen},
+	} {
+		c := good
+		tc.change(&c)
+		if g, err := b.openGrant(c); !errors.Is(err, tc.want) || g.Access.Empty() != (tc.want != nil) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestOrigins checks that the place of a server whose events come from nowhere is no place.
+func TestOrigins(t *testing.T) {
+	for _, tc := range []struct{ url, events, want string }{
+		{"https://a.test/mcp", "", "https://a.test"},
+		{"https://a.test/mcp", "https://A.test:443/events", "https://a.test"},
+		{"https://a.test/mcp", "https://b.test/events", "https://a.test https://b.test"},
+		{"https://a.test/mcp", "nowhere", ""},
+		{"nowhere", "https://b.test/events", ""},
+		{"nowhere", "", ""},
+	} {
+		if got, err := origins(tc.url, tc.events); got != tc.want || (err == nil) != (tc.want != "") {
+			t.Errorf("%q and %q: %q, %v", tc.url, tc.events, got, err)
+		}
 	}
 }
 
@@ -158,6 +233,11 @@ func TestHoldsAlike(t *testing.T) {
 		{"https://a.test", "", false},
 		{"https://a.test", "https:///a.test", false},
 		{"https://a.test", "//a.test", false},
+		{"https://a.test", "a.test", false},
+		{"https://a.test https://b.test", "https://a.test", true},
+		{"https://a.test https://b.test", "https://c.test", false},
+		{"https://[2001:db8::1]:8443", "https://[2001:DB8::1]:8443/", true},
+		{"http://a.test", "http://a.test:80/", true},
 	} {
 		u, err := url.Parse(tc.address)
 		if err != nil {

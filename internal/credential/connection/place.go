@@ -99,7 +99,7 @@ func originOf(u *url.URL) string {
 // holds reports whether u is at one of the place's origins.
 func (p place) holds(u *url.URL) bool {
 	// Nearly always there is one origin, in the same spelling as in the address.
-	if rest, ok := strings.CutPrefix(p.origin, u.Scheme); ok && u.Scheme != "" && u.Host != "" {
+	if rest, ok := strings.CutPrefix(p.origin, u.Scheme); ok {
 		if host, ok := strings.CutPrefix(rest, "://"); ok && host == u.Host {
 			return true
 		}
