@@ -1,9 +1,11 @@
 package connection
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -83,4 +85,61 @@ func (b *bundle) telling() int {
 	b.turns.mu.Lock()
 	defer b.turns.mu.Unlock()
 	return len(b.turns.ofOne)
+}
+
+// TestTurns checks how many revocations are sent at one time: two of an organization, eight of all. Who leaves, or does
+// not wait any longer, makes room.
+func TestTurns(t *testing.T) {
+	turns := newTurns()
+	// waits reports whether a turn must be waited for. It gives up once the turns inside the organization are taken.
+	waits := func(organization string, inside int) bool {
+		ctx, cancel := context.WithCancel(t.Context())
+		entered := make(chan bool)
+		go func() {
+			_, ok := turns.enter(ctx, organization)
+			entered <- ok
+		}()
+		for len(turns.ofOne[organization].inside) != inside {
+			runtime.Gosched()
+		}
+		cancel()
+		return !<-entered
+	}
+	if !turns.reserve("a", "1") || turns.reserve("a", "1") || !turns.reserve("a", "2") {
+		t.Error("a revocation is reserved twice, or its neighbor is not")
+	}
+	var leaves []func()
+	for range revokersOfOne {
+		leave, ok := turns.enter(t.Context(), "a")
+		if !ok {
+			t.Fatal("an organization has no turn")
+		}
+		leaves = append(leaves, leave)
+	}
+	if !waits("a", revokersOfOne) || len(turns.ofOne["a"].inside) != revokersOfOne {
+		t.Error("an organization has more turns than its share")
+	}
+	for n := range revokers - revokersOfOne {
+		name := fmt.Sprint(n)
+		turns.reserve(name, "1")
+		if _, ok := turns.enter(t.Context(), name); !ok {
+			t.Fatal("another organization has no turn")
+		}
+	}
+	turns.reserve("late", "1")
+	if !waits("late", 1) || len(turns.ofOne["late"].inside) != 0 {
+		t.Error("there are more turns than for all, or one that nobody waits for is taken")
+	}
+	leaves[0]()
+	if _, ok := turns.enter(t.Context(), "late"); !ok || len(turns.ofOne["a"].inside) != revokersOfOne-1 {
+		t.Error("who leaves makes no room")
+	}
+	turns.release("a", "1")
+	if turns.ofOne["a"] == nil || !turns.reserve("a", "1") {
+		t.Error("the share is forgotten before the last one is released")
+	}
+	turns.release("a", "1")
+	if turns.release("a", "2"); turns.ofOne["a"] != nil {
+		t.Error("the share of an organization with nothing to revoke is kept")
+	}
 }

@@ -1,0 +1,118 @@
+package connection
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// keyOf returns the key of a user's connection.
+func keyOf(user string) storage.ConnectionKey {
+	return storage.ConnectionKey{OrganizationID: "organization", UserID: user, ServerID: "server"}
+}
+
+// TestSightings checks for how long, and for which settings of a server, a discovery is valid.
+func TestSightings(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	var l sightings
+	seen := sight{url: "https://a.test", clientID: "client"}
+	if l.recent("server", seen, now) {
+		t.Error("nothing was discovered")
+	}
+	l.note("server", seen, now)
+	other := seen
+	other.url = "https://b.test"
+	for name, tc := range map[string]struct {
+		server string
+		sight  sight
+		after  time.Duration
+		want   bool
+	}{
+		"at once":        {"server", seen, 0, true},
+		"nearly too old": {"server", seen, sightingLifetime - 1, true},
+		"too old":        {"server", seen, sightingLifetime, false},
+		"other settings": {"server", other, 0, false},
+		"another server": {"another", seen, 0, false},
+	} {
+		if got := l.recent(tc.server, tc.sight, now.Add(tc.after)); got != tc.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if l.forget("server"); l.recent("server", seen, now) {
+		t.Error("it is not forgotten")
+	}
+	for n := range tooMany - 1 {
+		l.note(fmt.Sprint(n), seen, now)
+	}
+	l.note("young", seen, now.Add(1))
+	if n := len(l.seen); n != tooMany {
+		t.Fatalf("%d are kept", n)
+	}
+	later := now.Add(sightingLifetime)
+	if l.note("new", seen, later); len(l.seen) != 2 || !l.recent("new", seen, later) || !l.recent("young", seen, later) {
+		t.Errorf("%d are kept", len(l.seen))
+	}
+}
+
+// TestWants checks that a missing permission is noted once a minute for a connection.
+func TestWants(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	var w wants
+	if !w.due(keyOf("alice"), now) || w.due(keyOf("alice"), now.Add(wantEvery-1)) || !w.due(keyOf("bob"), now) {
+		t.Error("it is noted again, or not for another user")
+	}
+	if !w.due(keyOf("alice"), now.Add(wantEvery)) || w.due(keyOf("alice"), now.Add(wantEvery)) {
+		t.Error("it is not noted a minute later, or twice")
+	}
+	if w.forget(keyOf("bob")); !w.due(keyOf("bob"), now) {
+		t.Error("it is not forgotten")
+	}
+	for n := range tooMany - 2 {
+		w.due(keyOf(fmt.Sprint(n)), now)
+	}
+	if n := len(w.noted); n != tooMany {
+		t.Fatalf("%d are kept", n)
+	}
+	later := now.Add(wantEvery)
+	if !w.due(keyOf("new"), later) || len(w.noted) != 2 || w.due(keyOf("alice"), later) {
+		t.Errorf("%d are kept", len(w.noted))
+	}
+}
+
+// TestRetries checks that the time for which a provider is left alone doubles with each failure, up to a minute and a
+// quarter, and that it is forgotten when it is over and many wait.
+func TestRetries(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	var r retries
+	if got := r.wait(keyOf("alice"), now); got != 0 {
+		t.Errorf("before a failure: %v", got)
+	}
+	for _, least := range []time.Duration{firstWait, 2 * firstWait, 4 * firstWait, lastWait, lastWait} {
+		got := r.failed(keyOf("alice"), now)
+		if got < least || got >= least+least/4 || r.wait(keyOf("alice"), now) != got || r.wait(keyOf("bob"), now) != 0 {
+			t.Errorf("%v instead of %v", got, least)
+		}
+		if left := r.wait(keyOf("alice"), now.Add(got-1)); left != 1 {
+			t.Errorf("a moment before the end: %v", left)
+		}
+		if left := r.wait(keyOf("alice"), now.Add(got+time.Hour)); left != 0 {
+			t.Errorf("an hour after the end: %v", left)
+		}
+	}
+	if r.forget(keyOf("alice")); r.wait(keyOf("alice"), now) != 0 {
+		t.Error("it is not forgotten")
+	}
+	for n := range tooMany - 1 {
+		r.failed(keyOf(fmt.Sprint(n)), now)
+	}
+	r.failed(keyOf("young"), now.Add(firstWait))
+	if n := len(r.after); n != tooMany {
+		t.Fatalf("%d are kept", n)
+	}
+	later := now.Add(2*firstWait - 1)
+	if r.failed(keyOf("new"), later); len(r.after) != 2 || r.wait(keyOf("young"), later) == 0 {
+		t.Errorf("%d are kept", len(r.after))
+	}
+}
