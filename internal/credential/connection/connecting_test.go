@@ -61,6 +61,7 @@ func TestConnectRefused(t *testing.T) {
 			b.checkURL = func(*url.URL) error { return errors.New("not there") }
 		}, ErrOAuthConfiguration},
 		"the attempt is not stored":    {func(b *bundle) { b.Broker.store = attemptless{b.store} }, storage.ErrUnavailable},
+		"no certificate":               {func(b *bundle) { b.server.Entry.Options.TrustedCA = "no certificate" }, ErrOAuthConfiguration},
 		"the connection is not read":   {func(b *bundle) { b.Broker.store = unreadable{b.store} }, storage.ErrUnavailable},
 		"the client is not read":       {func(b *bundle) { b.store.away.Store(1) }, storage.ErrUnavailable},
 		"typed, not stored":            {func(b *bundle) { typed(b); full := storage.ErrUnavailable; b.store.putErr.Store(&full) }, storage.ErrUnavailable},

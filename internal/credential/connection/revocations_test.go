@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -352,5 +353,49 @@ func TestKeepRevoking(t *testing.T) {
 	b.Close()
 	if log := b.log.String(); strings.Contains(log, "revoking tokens again") {
 		t.Errorf("logged %s", log)
+	}
+}
+
+// dueless is a store that may not say what is due.
+type dueless struct {
+	*faultyStore
+	err   *atomic.Pointer[error]
+	asked *atomic.Int64
+}
+
+func (s dueless) DueRevocations(ctx context.Context, now time.Time, limit, share int) ([]storage.Revocation, error) {
+	s.asked.Add(1)
+	if err := s.err.Load(); err != nil {
+		return nil, *err
+	}
+	return s.faultyStore.DueRevocations(ctx, now, limit, share)
+}
+
+// TestKeepRevokingGoesOn checks that a store that does not answer ends nothing. It is logged, unless the broker itself
+// has given up the request.
+func TestKeepRevokingGoesOn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err    error
+		logged bool
+	}{
+		"the store is away": {&storage.UnavailableError{Reason: "it does not answer in time"}, true},
+		"given up":          {context.Canceled, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := setup(t)
+			b.stored(b.accepted("refresh"), b.who.OrganizationID, 0)
+			s := dueless{b.store, new(atomic.Pointer[error]), new(atomic.Int64)}
+			s.err.Store(&tc.err)
+			b.Broker.store = s
+			b.KeepRevoking()
+			b.settle(func() bool { return s.asked.Load() == 1 })
+			s.err.Store(nil)
+			b.alarm.set(b.clock.now())
+			b.settle(func() bool { return len(b.revoked()) == 1 })
+			b.Close()
+			if got := strings.Contains(b.log.String(), "revoking tokens again"); got != tc.logged {
+				t.Errorf("logged: %v\n%s", got, b.log)
+			}
+		})
 	}
 }
