@@ -234,6 +234,7 @@ func TestHoldsAlike(t *testing.T) {
 		{"https://a.test", "https:///a.test", false},
 		{"https://a.test", "//a.test", false},
 		{"https://a.test", "a.test", false},
+		{unknownOrigin, "un://known/", false},
 		{"https://a.test https://b.test", "https://a.test", true},
 		{"https://a.test https://b.test", "https://c.test", false},
 		{"https://[2001:db8::1]:8443", "https://[2001:DB8::1]:8443/", true},

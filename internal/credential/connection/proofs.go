@@ -22,8 +22,8 @@ type proof struct {
 func (p *proofs) recent(server, clientID string, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	last, ok := p.seen[server]
-	return ok && last.clientID == clientID && now.Sub(last.at) < proofLifetime
+	last := p.seen[server] // zero: too long ago
+	return last.clientID == clientID && now.Sub(last.at) < proofLifetime
 }
 
 func (p *proofs) note(server, clientID string, now time.Time) {

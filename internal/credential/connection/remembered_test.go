@@ -18,7 +18,7 @@ func TestSightings(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	var l sightings
 	seen := sight{url: "https://a.test", clientID: "client"}
-	if l.recent("server", seen, now) {
+	if l.recent("server", seen, now) || l.recent("server", sight{}, now) {
 		t.Error("nothing was discovered")
 	}
 	l.note("server", seen, now)

@@ -36,8 +36,8 @@ type sighting struct {
 func (l *sightings) recent(server string, s sight, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	last, ok := l.seen[server]
-	return ok && last.sight == s && now.Sub(last.at) < sightingLifetime
+	last := l.seen[server] // zero: too long ago
+	return last.sight == s && now.Sub(last.at) < sightingLifetime
 }
 
 func (l *sightings) note(server string, s sight, now time.Time) {
