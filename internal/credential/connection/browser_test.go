@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
@@ -111,6 +112,21 @@ func TestCallbackHeldForAnother(t *testing.T) {
 				t.Errorf("the handle is not spent: %v", err)
 			}
 		})
+	}
+}
+
+// TestCallbackHeldFromNow checks that an answer waits as long for its user if the user was long at the provider.
+func TestCallbackHeldFromNow(t *testing.T) {
+	b := setup(t)
+	answer := b.provider.approve(*b.begin().AuthURL)
+	b.clock.advance(attemptLifetime - time.Second)
+	held, err := b.Callback(t.Context(), answer, whose(Unproven))
+	if err != nil || held.Held == "" {
+		t.Fatalf("%+v, %v", held, err)
+	}
+	b.clock.advance(heldLifetime - time.Second)
+	if r, err := b.Resume(t.Context(), held.Held, ownBrowser); err != nil || !r.OK {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
 
