@@ -1,6 +1,7 @@
 package connection
 
 import (
+	"net/url"
 	"testing"
 
 	"github.com/durward-gateway/durward/storage"
@@ -59,5 +60,18 @@ func TestUnknownIssuer(t *testing.T) {
 				t.Errorf("%d token requests, %+v\n%s", asked, r, b.log)
 			}
 		})
+	}
+}
+
+// TestIssuerElsewhere checks that a provider may ask its users at another origin than that of its issuer, if the issuer
+// is known.
+func TestIssuerElsewhere(t *testing.T) {
+	client := storage.OAuthClient{Endpoints: storage.OAuthEndpoints{AuthorizationEndpoint: "https://login.example.test/authorize"}}
+	answer := url.Values{"state": {"s"}, "code": {"c"}, "iss": {issuer}}
+	if code, err := codeOf(answer, issuer, client); err != nil || code.Reveal() != "c" {
+		t.Errorf("known: %v", err)
+	}
+	if _, err := codeOf(answer, "", client); err == nil {
+		t.Error("unknown: it is taken")
 	}
 }
