@@ -81,6 +81,12 @@ func TestRevocationInMemory(t *testing.T) {
 		}
 		b.store.revocationErr.Store(nil)
 		b.outOfOrder(false)
+		if err := b.RevokeDue(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(b.unstored.list()); n != 0 || len(b.waiting()) != 1 || len(b.revoked()) != 0 {
+			t.Errorf("%d in memory although it is stored, %d wait, revoked %v", n, len(b.waiting()), b.revoked())
+		}
 		b.clock.advance(revokeLease)
 		if err := b.over(b.Memory).RevokeDue(t.Context()); err != nil {
 			t.Fatal(err)
