@@ -115,6 +115,7 @@ func TestRefusedIsNotRevoked(t *testing.T) {
 }
 
 // TestLateTokensAreForgotten checks that tokens that were never stored are forgotten once their revocation is stored.
+// They are revoked once.
 func TestLateTokensAreForgotten(t *testing.T) {
 	b := setup(t)
 	b.unsave()
@@ -123,5 +124,9 @@ func TestLateTokensAreForgotten(t *testing.T) {
 	}
 	if kept := b.unsaved.keys(); len(kept) != 0 {
 		t.Errorf("%v are kept", kept)
+	}
+	b.Close()
+	if got := b.revoked(); len(got) != 4 {
+		t.Errorf("revoked %v: each token once", got)
 	}
 }
