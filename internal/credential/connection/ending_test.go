@@ -168,3 +168,18 @@ func TestEndingRunsAgain(t *testing.T) {
 	e.told()
 	b.counted(map[Event]int64{NotRevoked: 1})
 }
+
+// TestEndingWithoutClient checks that the tokens of a connection are revoked as their grant says when the store has no
+// client of the server.
+func TestEndingWithoutClient(t *testing.T) {
+	b := setup(t)
+	b.connect()
+	rows, err := b.newEnding().revocations(t.Context(), storage.Ended{Former: b.connection(), Server: b.server})
+	if err != nil || len(rows) != 1 {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	told, err := b.openRevocation(rows[0])
+	if err != nil || told.ClientID != b.client().ClientID || told.Endpoint != b.provider.URL+"/revoke" || told.Refresh == "" {
+		t.Errorf("%v", err)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/durward-gateway/durward/internal/credential/oauth"
 	"github.com/durward-gateway/durward/storage"
@@ -231,4 +232,68 @@ func TestLearnedMethodGivesWay(t *testing.T) {
 			t.Errorf("by %s", got)
 		}
 	})
+}
+
+// TestForgetClientFails checks that an administrator is told when the client is still there, or its server still out of
+// order.
+func TestForgetClientFails(t *testing.T) {
+	away := &storage.UnavailableError{Reason: "it does not answer in time"}
+	for name, tc := range map[string]struct {
+		happens func(b *bundle)
+		want    error
+	}{
+		"it cannot be read":       {func(b *bundle) { b.store.away.Store(1) }, storage.ErrUnavailable},
+		"there is none":           {func(b *bundle) { b.Broker.store = clientless{b.store} }, storage.ErrNotFound},
+		"it is not stored":        {func(b *bundle) { b.Broker.store = clientStore{faultyStore: b.store, put: away, wrote: new(bool)} }, storage.ErrUnavailable},
+		"the server is not ended": {func(b *bundle) { b.Broker.store = unwritable{b.store} }, storage.ErrUnavailable},
+		"the server is gone": {func(b *bundle) {
+			b.Broker.store = serverless{b.store}
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := setup(t)
+			b.begin()
+			b.failServer(t.Context(), b.server, errIssuerChanged)
+			b.server = b.reload(b.server)
+			tc.happens(b)
+			if err := b.ForgetClient(t.Context(), b.server); !errors.Is(err, tc.want) {
+				t.Errorf("%v, want %v", err, tc.want)
+			}
+		})
+	}
+}
+
+// serverless is a store that has lost the server.
+type serverless struct{ *faultyStore }
+
+func (serverless) UpdateServer(context.Context, string, string, func(*storage.Server) error) (storage.Server, error) {
+	return storage.Server{}, storage.ErrNotFound
+}
+
+// TestForgottenIsLookedAt checks that the next connect looks at the provider again after the client was forgotten by
+// hand.
+func TestForgottenIsLookedAt(t *testing.T) {
+	b := setup(t)
+	b.begin()
+	b.doubt(b.server)
+	c := b.client()
+	if b.sightings.recent(b.server.ID, sightOf(b.server, c), b.clock.now()) || b.proofs.recent(b.server.ID, c.ClientID, b.clock.now()) {
+		t.Error("it is believed still")
+	}
+}
+
+// TestFormNotKept checks that a token counts even if the way in which its provider wants to be asked is not stored.
+func TestFormNotKept(t *testing.T) {
+	b := setup(t)
+	b.configured(storage.EntryOptions{})
+	b.connect()
+	b.provider.set(func(p *provider) { p.bodyOnly = true })
+	b.clock.advance(time.Hour)
+	b.Broker.store = clientStore{
+		faultyStore: b.store, put: &storage.UnavailableError{Reason: "it does not answer in time"}, wrote: new(bool), theirs: b.client(),
+	}
+	b.use(b.Broker)
+	if !strings.Contains(b.log.String(), "noting how a provider wants to be asked") {
+		t.Error("silent")
+	}
 }

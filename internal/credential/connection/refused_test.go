@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,6 +102,9 @@ func TestClientRefusedForOne(t *testing.T) {
 				t.Errorf("bob, refreshed: %v", err)
 			}
 			b.counted(map[Event]int64{RefreshFailed: 1, Broken: 1, Refreshed: 1})
+			if !strings.Contains(b.log.String(), "refuses the OAuth client for one user only") {
+				t.Error("silent")
+			}
 			b.connect()
 			b.use(b.Broker)
 		})
@@ -342,6 +346,9 @@ func TestForgottenClient(t *testing.T) {
 		if _, err := b.Credential(t.Context(), bob, &b.server); err != nil {
 			t.Errorf("bob, whose token has not run out: %v", err)
 		}
+		if !strings.Contains(b.log.String(), "has forgotten the OAuth client") {
+			t.Error("silent")
+		}
 		b.connect()
 		b.use(b.Broker)
 		if n := registers(b); n != 2 {
@@ -354,8 +361,8 @@ func TestForgottenClient(t *testing.T) {
 		b.provider.set(func(p *provider) { p.forgetful, p.registered = true, nil })
 		b.clock.advance(proofLifetime)
 		b.connect()
-		if n := registers(b); n != 2 {
-			t.Errorf("%d registrations", n)
+		if n := registers(b); n != 2 || !strings.Contains(b.log.String(), "has forgotten the OAuth client") {
+			t.Errorf("%d registrations\n%s", n, b.log)
 		}
 	})
 	words := func(status int, code string) func(http.ResponseWriter) {
