@@ -25,7 +25,7 @@ type wants struct {
 func (w *wants) due(key storage.ConnectionKey, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if last, ok := w.noted[key]; ok && now.Sub(last) < wantEvery {
+	if now.Sub(w.noted[key]) < wantEvery { // zero: long ago
 		return false
 	}
 	if w.noted == nil {

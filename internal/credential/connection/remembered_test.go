@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/credential/oauth"
+	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -114,5 +116,25 @@ func TestRetries(t *testing.T) {
 	later := now.Add(2*firstWait - 1)
 	if r.failed(keyOf("new"), later); len(r.after) != 2 || r.wait(keyOf("young"), later) == 0 {
 		t.Errorf("%d are kept", len(r.after))
+	}
+}
+
+// TestUnsavedOfAnotherGrant checks that tokens that are not stored yet are given only for the refresh token that was
+// redeemed for them: a grant that replaced theirs never gets them.
+func TestUnsavedOfAnotherGrant(t *testing.T) {
+	var u unsaved
+	spent := seal.NewSecret("spent")
+	if _, ok := u.take(keyOf("alice"), seal.Secret{}); ok {
+		t.Error("there are tokens for no refresh token")
+	}
+	u.put(keyOf("alice"), unsavedTokens{spent: spent, tokens: oauth.Tokens{Access: seal.NewSecret("access")}})
+	if got, ok := u.take(keyOf("alice"), spent); !ok || got.Access.Reveal() != "access" {
+		t.Error("they are not given")
+	}
+	if got, ok := u.take(keyOf("alice"), seal.NewSecret("another")); ok || !got.Access.Empty() {
+		t.Error("another grant gets them")
+	}
+	if got, ok := u.take(keyOf("bob"), spent); ok || !got.Access.Empty() {
+		t.Error("another user gets them")
 	}
 }
