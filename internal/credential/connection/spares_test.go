@@ -130,3 +130,17 @@ func TestLateTokensAreForgotten(t *testing.T) {
 		t.Errorf("revoked %v: each token once", got)
 	}
 }
+
+// TestReplacedTokensAreForgotten checks that late tokens are forgotten as soon as another connection replaces theirs.
+func TestReplacedTokensAreForgotten(t *testing.T) {
+	b := setup(t)
+	b.unsave()
+	b.connect()
+	if kept := b.unsaved.keys(); len(kept) != 0 {
+		t.Errorf("%v are kept", kept)
+	}
+	b.Close()
+	if got := b.revoked(); len(got) != 0 {
+		t.Errorf("revoked %v: that may end the new connection", got)
+	}
+}
