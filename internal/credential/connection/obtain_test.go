@@ -297,3 +297,13 @@ func TestFormNotKept(t *testing.T) {
 		t.Error("silent")
 	}
 }
+
+// TestForgetConfiguredClient checks that a client that an administrator configured is not forgotten by hand.
+func TestForgetConfiguredClient(t *testing.T) {
+	b := setup(t)
+	b.configured(storage.EntryOptions{})
+	b.begin()
+	if err := b.ForgetClient(t.Context(), b.server); !errors.Is(err, storage.ErrNotFound) || b.client().Refused {
+		t.Errorf("%v, %+v", err, b.client())
+	}
+}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/credential/oauth"
+	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -86,5 +88,34 @@ func TestOtherMethodProven(t *testing.T) {
 				t.Errorf("server is %s", b.server.Status)
 			}
 		})
+	}
+}
+
+// TestOtherMethodAway checks W15: a provider that refuses the secret in one place, and is away when asked with the
+// other, has refused nothing yet. The secret stays where it is.
+func TestOtherMethodAway(t *testing.T) {
+	b := setup(t)
+	a := &asking{b: b.Broker, server: b.server, auth: oauth.ClientAuth{ID: "id", Secret: seal.NewSecret("s"), Method: oauth.AuthBasic}}
+	var by []string
+	_, err := a.eitherMethod(func() (oauth.Tokens, error) {
+		if by = append(by, a.auth.Method); len(by) == 1 {
+			return oauth.Tokens{}, &oauth.ProtocolError{Code: oauth.CodeInvalidClient}
+		}
+		return oauth.Tokens{}, oauth.ErrUnavailable
+	})
+	if oauth.ClassOf(err) != oauth.Later || oauth.ClientRefused(err) || a.auth.Method != oauth.AuthBasic || len(by) != 2 || by[1] != oauth.AuthPost {
+		t.Errorf("%v, asked by %v, then by %s", err, by, a.auth.Method)
+	}
+}
+
+// TestResourceRefusedThatWasNotSent checks that a refresh token is not sent again for a resource that was not sent.
+func TestResourceRefusedThatWasNotSent(t *testing.T) {
+	b := setup(t)
+	b.change(func(e *storage.DirectoryEntry) { e.Options.ResourceOff = true })
+	b.connect()
+	b.provider.set(func(p *provider) { p.tokenError = "invalid_target" })
+	b.clock.advance(time.Hour)
+	if _, err := b.Credential(t.Context(), b.key, &b.server); !errors.Is(err, ErrNotConnected) || b.refreshes() != 1 {
+		t.Errorf("%v, %d refreshes", err, b.refreshes())
 	}
 }
