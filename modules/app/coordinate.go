@@ -10,8 +10,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/durward-gateway/durward/internal/ratelimit/admission"
 	"github.com/durward-gateway/durward/internal/ratelimit/cluster"
-	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -123,14 +123,14 @@ func (c *coordination) Destruct() error {
 func (a *App) acquireCoordination() error {
 	open := a.openCounters()
 	if open == nil {
-		a.resources.limits.countWith("")
+		a.resources.limits.CountWith("")
 		return nil
 	}
 	where := "the store's"
 	if a.coordinator != nil {
 		where = a.coordinator.Key()
 	}
-	ledger := a.resources.limits.countWith(where)
+	ledger := a.resources.limits.CountWith(where)
 	key := "coordination/" + digest(where, a.resourceKey, a.LimitRules)
 	value, _, err := pool.LoadOrNew(key, func() (caddy.Destructor, error) {
 		shared, err := open()
@@ -166,7 +166,7 @@ func newCoordination(a *App, ledger *cluster.Ledger, shared storage.SharedCounte
 		rules = *a.LimitRules
 	}
 	c := &coordination{coordinator: cluster.New(cluster.Options{
-		Counters: shared, Own: a.resources.limits.counters, Ledger: ledger, Failure: cluster.Failure(rules.OnStoreFailure), Mode: cluster.Mode(rules.Mode), Nodes: rules.Nodes,
+		Counters: shared, Own: a.resources.limits.Counters(), Ledger: ledger, Failure: cluster.Failure(rules.OnStoreFailure), Mode: cluster.Mode(rules.Mode), Nodes: rules.Nodes,
 		Now: time.Now, Log: a.slogger, Alone: limitAlone.Inc,
 		Changed: func(degraded bool) {
 			if degraded {
@@ -189,18 +189,11 @@ func (a *App) releaseCoordination() error {
 	return err
 }
 
-// limitsTogether returns the rate limits in the way in which this configuration counts them.
-func (a *App) limitsTogether() *Limits {
-	if a.coordination == nil || a.coordination.coordinator == nil {
-		return a.resources.limits
+// newAdmitter makes the admitter of this configuration.
+func (a *App) newAdmitter() *admission.Admitter {
+	options := admission.Options{Book: a.resources.limits, Refused: countLimited, Log: a.slogger}
+	if a.coordination != nil {
+		options.Coordinator = a.coordination.coordinator
 	}
-	return &Limits{limitBook: a.resources.limits.limitBook, engine: limit.NewEngine(a.coordination.coordinator), coordinator: a.coordination.coordinator}
+	return admission.New(options)
 }
-
-// FailsOpen reports whether this node allows whole limits, and not only its share, while it counts alone.
-func (l *Limits) FailsOpen() bool {
-	return l != nil && l.coordinator != nil && l.coordinator.FailsOpen()
-}
-
-// Degraded reports whether this node counts alone although it should count with others.
-func (l *Limits) Degraded() bool { return l != nil && l.coordinator != nil && l.coordinator.Degraded() }

@@ -25,7 +25,7 @@ func limitedTo(t *testing.T, most int64) object {
 		organization := call.Caller.OrganizationID
 		set := limit.Compile(organization, []storage.RateLimit{{ID: "one", OrganizationID: organization, Enabled: true, Traffic: storage.TrafficAll,
 			Scope: storage.Scope{Type: storage.ScopeOrganization}, RequestsPerMinute: &most}})
-		permit, refused, err := call.Core.Limits.Engine().Charge(r.Context(), set.Match(&limit.Subject{Traffic: storage.TrafficMCP}), limit.Cost{Requests: 1})
+		permit, refused, err := call.Core.Admitter.Engine().Charge(r.Context(), set.Match(&limit.Subject{Traffic: storage.TrafficMCP}), limit.Cost{Requests: 1})
 		alone := false
 		switch {
 		case err != nil:

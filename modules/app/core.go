@@ -20,6 +20,7 @@ import (
 	"github.com/durward-gateway/durward/internal/mcp/session"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/mcp/tasks"
+	"github.com/durward-gateway/durward/internal/ratelimit/admission"
 	"github.com/durward-gateway/durward/internal/ratelimit/overload"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app/accesslog"
@@ -55,8 +56,8 @@ type Core struct {
 	Log      *slog.Logger
 	// Tests tests servers.
 	Tests *ServerTests
-	// Limits counts the rate limits.
-	Limits *Limits
+	// Admitter decides whether rate limits let calls go on.
+	Admitter *admission.Admitter
 	// Audit is the audit log.
 	Audit *record.Recorder
 	// Usage keeps the books of used models, and the budgets.
@@ -200,7 +201,7 @@ func (a *App) newCore(public *url.URL) (*Core, error) {
 	core := &Core{
 		PublicURL: public.String(), loopID: loopID(public.String()), Store: a.resources.store, Guard: guard, Streams: &openStreams,
 		Sizes: a.Sizes.withDefaults(), StreamBounds: a.Streams.withDefaults(), Overload: a.newMeter(),
-		Metrics: a.metrics, Log: a.slogger, Limits: a.limitsTogether(), Tasks: a.resources.tasks, Desk: &desk,
+		Metrics: a.metrics, Log: a.slogger, Admitter: a.newAdmitter(), Tasks: a.resources.tasks, Desk: &desk,
 		resources: a.resources, rulesID: a.rulesID + public.String(), agents: a.agentRules(),
 		allowedHosts: allowedHosts{
 			hosts: []string{public.Hostname()}, origins: append(origins, public.String()),

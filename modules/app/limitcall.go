@@ -67,12 +67,12 @@ func (c *Call) Look(ctx context.Context) (*limit.Refusal, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.Core.Limits.Engine().Look(ctx, m)
+	return c.Core.Admitter.Engine().Look(ctx, m)
 }
 
 // matched returns the present counters of a call to a server.
 func (c *Call) matched(ctx context.Context) (*limit.Matched, error) {
-	now := c.Core.Limits.epochs.Current(c.Caller.OrganizationID)
+	now := c.Core.Admitter.Epoch(c.Caller.OrganizationID)
 	if c.limits.matched != nil && c.limits.at == now {
 		return c.limits.matched, nil
 	}
@@ -88,7 +88,7 @@ func (c *Call) matched(ctx context.Context) (*limit.Matched, error) {
 		}
 	}
 	subject := c.LimitSubject(storage.TrafficMCP)
-	m, err := c.Core.Limits.Matched(ctx, c.Caller.OrganizationID, &subject)
+	m, err := c.Core.Admitter.Matched(ctx, c.Caller.OrganizationID, &subject)
 	if err != nil {
 		return nil, err
 	}
@@ -121,11 +121,11 @@ func (c *Call) Charge(ctx context.Context) (*limit.Refusal, error) {
 	}
 	cost := limit.Cost{Requests: requests}
 	if most, ok := m.SmallestTokens(); ok && results > 0 {
-		mean := c.Core.Limits.results.Of(c.Caller.OrganizationID, c.Server.ID)
+		mean := c.Core.Admitter.Results().Of(c.Caller.OrganizationID, c.Server.ID)
 		cost.Tokens = limit.Estimate{Choices: results, Output: true}.Reserve(mean, 0, most, true)
 	}
 	var refused *limit.Refusal
-	c.limits.permit, refused, err = c.Core.Limits.Engine().Charge(ctx, m, cost)
+	c.limits.permit, refused, err = c.Core.Admitter.Engine().Charge(ctx, m, cost)
 	c.limits.results = results
 	return refused, err
 }
@@ -215,7 +215,7 @@ func (c *Call) Pass(w http.ResponseWriter, r *http.Request, where string, refuse
 	}
 	c.AuditOutcome("limited", 0)
 	c.Core.Metrics.Calls.WithLabelValues(family, "limited").Inc()
-	CountLimited(storage.TrafficMCP, where, refused)
+	countLimited(storage.TrafficMCP, where, refused.Measure)
 	refused.SetHeader(w.Header())
 	switch {
 	case events:

@@ -22,7 +22,15 @@ var (
 		Help: "Charges that did not reach the counters that nodes share."})
 )
 
+// countLimited counts a call that a limit refused.
+func countLimited(traffic storage.TrafficType, where string, measure limit.Measure) {
+	limitRefusals.WithLabelValues(string(traffic), where, string(measure)).Inc()
+}
+
+// keptLimitCounters adds a change of the number of counters that this process keeps.
+func keptLimitCounters(delta int) { limitCounters.Add(float64(delta)) }
+
 // CountLimited counts a call that a limit refused.
 func CountLimited(traffic storage.TrafficType, where string, refused *limit.Refusal) {
-	limitRefusals.WithLabelValues(string(traffic), where, string(refused.Measure)).Inc()
+	countLimited(traffic, where, refused.Measure)
 }

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -9,15 +8,9 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/cache"
-	"github.com/durward-gateway/durward/internal/ratelimit/window"
+	"github.com/durward-gateway/durward/internal/ratelimit/admission/admissiontest"
 	"github.com/durward-gateway/durward/storage"
 )
-
-type benchLimits []storage.RateLimit
-
-func (l benchLimits) EnabledRateLimits(context.Context, string) ([]storage.RateLimit, error) {
-	return l, nil
-}
 
 // BenchmarkLimits measures the cost of limits for a call to a server that is read already: the look, the charge, the
 // counting of its answer when a limit counts tokens, and the end. A token that calls one server is the usual case; "two
@@ -31,27 +24,22 @@ func BenchmarkLimits(b *testing.B) {
 		}
 		return l
 	}
-	one := benchLimits{rate(storage.ScopeUser, "", false)}
-	four := benchLimits{rate(storage.ScopeOrganization, "", false), rate(storage.ScopeUser, "", false), rate(storage.ScopeMCPServer, "github", false), rate(storage.ScopeRole, "dev", false)}
-	tokens := append(benchLimits{rate(storage.ScopeOrganization, "", true)}, four[1:]...)
-	both := benchLimits{rate(storage.ScopeOrganization, "", true), rate(storage.ScopeUser, "", true), rate(storage.ScopeMCPServer, "github", true), rate(storage.ScopeRole, "dev", true)}
+	one := admissiontest.Limits{rate(storage.ScopeUser, "", false)}
+	four := admissiontest.Limits{rate(storage.ScopeOrganization, "", false), rate(storage.ScopeUser, "", false), rate(storage.ScopeMCPServer, "github", false), rate(storage.ScopeRole, "dev", false)}
+	tokens := append(admissiontest.Limits{rate(storage.ScopeOrganization, "", true)}, four[1:]...)
+	both := admissiontest.Limits{rate(storage.ScopeOrganization, "", true), rate(storage.ScopeUser, "", true), rate(storage.ScopeMCPServer, "github", true), rate(storage.ScopeRole, "dev", true)}
 	answer := []byte(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"` + strings.Repeat("word ", 40) + `"}]}}`)
 	for _, bc := range []struct {
 		name    string
 		off     bool
 		servers int
-		limits  benchLimits
+		limits  admissiontest.Limits
 	}{
 		{"off", true, 1, nil}, {"no limits", false, 1, nil}, {"one limit", false, 1, one}, {"four limits", false, 1, four},
 		{"four limits, one with tokens", false, 1, tokens}, {"four limits with tokens", false, 1, both}, {"four limits, two servers", false, 2, four},
 	} {
 		b.Run(bc.name, func(b *testing.B) {
-			limits, err := NewLimits(new(cache.Epochs), bc.limits, window.New(time.Now))
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer limits.Close()
-			core := &Core{Limits: limits, Sizes: Sizes{MCP: 1 << 20}}
+			core := &Core{Admitter: admissiontest.New(b, new(cache.Epochs), bc.limits, time.Now), Sizes: Sizes{MCP: 1 << 20}}
 			bearer := &verified{person: new(person), caller: Caller{OrganizationID: "acme", UserID: "u", Subject: "alice", Email: "alice@example.com", Roles: []string{"dev", "ops"}, Groups: []string{"eng"}}}
 			servers := []*storage.Server{{ID: "s1", Slug: "github"}, {ID: "s2", Slug: "slack"}}
 			r := httptest.NewRequestWithContext(b.Context(), http.MethodPost, "/mcp/github", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`))

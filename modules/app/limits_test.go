@@ -41,11 +41,11 @@ func TestReloadKeepsRateLimits(t *testing.T) {
 	subject := &limit.Subject{Traffic: storage.TrafficMCP, UserID: "u"}
 	charge := func(core *app.Core, want bool) {
 		t.Helper()
-		m, err := core.Limits.Matched(t.Context(), organization.ID, subject)
+		m, err := core.Admitter.Matched(t.Context(), organization.ID, subject)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, refused, err := core.Limits.Engine().Charge(t.Context(), m, limit.Cost{Requests: 1}); err != nil || (refused == nil) != want {
+		if _, refused, err := core.Admitter.Engine().Charge(t.Context(), m, limit.Cost{Requests: 1}); err != nil || (refused == nil) != want {
 			t.Errorf("%v, %v, want %v", refused, err, want)
 		}
 	}

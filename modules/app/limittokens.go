@@ -24,8 +24,7 @@ func (c *Call) EndLimits() {
 
 // delivered counts the tokens of a tool's result that is on its way to the caller.
 func (c *Call) delivered(ctx context.Context, tokens int64) {
-	l := c.Core.Limits
-	l.results.Add(c.Caller.OrganizationID, c.Server.ID, tokens, 0)
+	c.Core.Admitter.Results().Add(c.Caller.OrganizationID, c.Server.ID, tokens, 0)
 	if c.limits.permit != nil && c.limits.results > 0 {
 		c.limits.used += tokens
 		if c.limits.results--; c.limits.results == 0 {
@@ -40,7 +39,7 @@ func (c *Call) delivered(ctx context.Context, tokens int64) {
 		c.Core.Log.Warn("counting the tokens of a result", slog.Any("error", err))
 		return
 	}
-	l.engine.Add(m, tokens)
+	c.Core.Admitter.Engine().Add(m, tokens)
 }
 
 // MeterAnswer counts the tokens of tool results in an answer of /mcp while it is passed on. When no limit counts tokens
@@ -146,9 +145,9 @@ func (c *Call) ChargeDelivered(ctx context.Context, data []byte) (*limit.Refusal
 	if err != nil {
 		return nil, err
 	}
-	refused, err := c.Core.Limits.engine.Take(ctx, m, limit.OfBytes(int64(len(data))))
+	refused, err := c.Core.Admitter.Engine().Take(ctx, m, limit.OfBytes(int64(len(data))))
 	if refused != nil {
-		CountLimited(storage.TrafficMCP, limitedInStream, refused)
+		countLimited(storage.TrafficMCP, limitedInStream, refused.Measure)
 	}
 	return refused, err
 }

@@ -28,11 +28,11 @@ func (c *Call) MatchedForModels(ctx context.Context, subject *limit.Subject) (*l
 	if c.limits.seen && !c.limits.on {
 		return new(limit.Matched), nil // durward_limit off
 	}
-	limits, organization := c.Core.Limits, c.Caller.OrganizationID
+	limits, organization := c.Core.Admitter, c.Caller.OrganizationID
 	if c.key == nil || c.Agent != nil {
 		return limits.Matched(ctx, organization, subject)
 	}
-	now := limits.epochs.Current(organization)
+	now := limits.Epoch(organization)
 	of := modelTarget{subject.ProviderID, subject.ProviderName, subject.Model, subject.Alias, subject.Via}
 	last := &c.key.matches.sent
 	if of == (modelTarget{}) {
@@ -56,5 +56,5 @@ func (c *Call) LookForModels(ctx context.Context) (*limit.Refusal, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.Core.Limits.Engine().Look(ctx, m)
+	return c.Core.Admitter.Engine().Look(ctx, m)
 }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/durward-gateway/durward/internal/ratelimit/admission/admissiontest"
 	"github.com/durward-gateway/durward/internal/ratelimit/limit"
-	"github.com/durward-gateway/durward/internal/ratelimit/window"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -30,11 +30,7 @@ func TestModelsOfAKeyAreMatchedAnew(t *testing.T) {
 		return storage.RateLimit{ID: uuid.NewString(), OrganizationID: keyOrganization, Scope: scope, Traffic: storage.TrafficAll, Enabled: true, RequestsPerMinute: &most}
 	}
 	stored := &changingLimits{of: []storage.RateLimit{on(storage.Scope{Type: storage.ScopeOrganization}), on(storage.Scope{Type: storage.ScopeModelAlias, Value: "small"})}}
-	var err error
-	if k.core.Limits, err = NewLimits(k.core.resources.epochs, stored, window.New(nil)); err != nil {
-		t.Fatal(err)
-	}
-	defer k.core.Limits.Close()
+	k.core.Admitter = admissiontest.New(t, k.core.resources.epochs, stored, nil)
 	raw, _ := k.make(nil)
 	matched := func(alias string) *limit.Matched {
 		t.Helper()

@@ -19,6 +19,7 @@ import (
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/mcp/tasks"
 	"github.com/durward-gateway/durward/internal/ops/storehealth"
+	"github.com/durward-gateway/durward/internal/ratelimit/admission"
 	"github.com/durward-gateway/durward/internal/ratelimit/window"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -80,7 +81,7 @@ type resources struct {
 	// toolPins holds the known tools of servers.
 	toolPins toolPins
 	// limits holds the rate limits, with their counters.
-	limits *Limits
+	limits *admission.Book
 	// models holds the models that organizations' callers can ask for; breakers keep calls away from failing providers.
 	models   *cache.Cache[*Models]
 	breakers *route.Breakers
@@ -236,7 +237,7 @@ func (r *resources) makeCaches() (err error) {
 	if err = r.makeModels(); err != nil {
 		return err
 	}
-	if r.limits, err = NewLimits(r.epochs, r.store, window.New(time.Now)); err != nil {
+	if r.limits, err = admission.NewBook(r.epochs, r.store, window.New(time.Now), keptLimitCounters); err != nil {
 		return err
 	}
 	r.closers = append(r.closers, r.limits.Close)

@@ -23,7 +23,7 @@ import (
 	"github.com/durward-gateway/durward/internal/llm/smart"
 	"github.com/durward-gateway/durward/internal/policy/approval"
 	"github.com/durward-gateway/durward/internal/proxy/netguard"
-	"github.com/durward-gateway/durward/internal/ratelimit/window"
+	"github.com/durward-gateway/durward/internal/ratelimit/admission/admissiontest"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/providers"
@@ -90,13 +90,8 @@ func newAPI(t *testing.T) *api {
 	a := &api{t: t, store: &faultyStore{Store: store}}
 	epochs := new(cache.Epochs)
 	t.Cleanup(store.OnChange(epochs.Bump))
-	limits, err := app.NewLimits(epochs, store, window.New(now))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(limits.Close)
 	a.core = &app.Core{
-		Limits:    limits,
+		Admitter:  admissiontest.New(t, epochs, store, now),
 		PublicURL: publicURL, Store: a.store, Keyring: keyring, Guard: netguard.New(netguard.Policy{}),
 		Sizes: app.Sizes{API: 1 << 20, Meta: 64 << 10}, Log: slog.New(slog.DiscardHandler),
 	}

@@ -190,10 +190,6 @@ func limitStatus(q *request) (any, error) {
 	if err := q.Shape(); err != nil {
 		return nil, err
 	}
-	set, err := q.Core.Limits.Set(q.Context(), q.Organization())
-	if err != nil {
-		return nil, err
-	}
-	found, err := q.Core.Limits.Engine().Status(q.Context(), set)
+	found, err := q.Core.Admitter.Status(q.Context(), q.Organization())
 	return views(found, q.viewStatus), err
 }

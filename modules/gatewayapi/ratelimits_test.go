@@ -130,11 +130,11 @@ func TestStatus(t *testing.T) {
 
 	for user, calls := range map[string]int{a.alice.UserID: 3, a.adam.UserID: 1} {
 		for range calls {
-			matched, err := a.core.Limits.Matched(t.Context(), a.adam.OrganizationID, &limit.Subject{Traffic: storage.TrafficLLM, UserID: user, Alias: "fast"})
+			matched, err := a.core.Admitter.Matched(t.Context(), a.adam.OrganizationID, &limit.Subject{Traffic: storage.TrafficLLM, UserID: user, Alias: "fast"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, refused, err := a.core.Limits.Engine().Charge(t.Context(), matched, limit.Cost{Requests: 1}); err != nil || refused != nil {
+			if _, refused, err := a.core.Admitter.Engine().Charge(t.Context(), matched, limit.Cost{Requests: 1}); err != nil || refused != nil {
 				t.Fatalf("%v %v", refused, err)
 			}
 		}

@@ -19,7 +19,7 @@ import (
 	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/mcp/session"
 	"github.com/durward-gateway/durward/internal/policy/approval"
-	"github.com/durward-gateway/durward/internal/ratelimit/window"
+	"github.com/durward-gateway/durward/internal/ratelimit/admission/admissiontest"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -74,13 +74,8 @@ func newGateway(t testing.TB) *gateway {
 		handler: &Handler{logger: zap.NewNop(), mcp: true, llm: true},
 		calls:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total", Help: "Calls."}, []string{"family", "result"}),
 	}
-	limits, err := app.NewLimits(g.epochs, g, window.New(g.clock.now))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(limits.Close)
 	g.core = &app.Core{
-		Limits: limits, Log: slog.New(slog.DiscardHandler), Metrics: &app.Metrics{Calls: g.calls},
+		Admitter: admissiontest.New(t, g.epochs, g, g.clock.now), Log: slog.New(slog.DiscardHandler), Metrics: &app.Metrics{Calls: g.calls},
 		Sizes: app.Sizes{MCP: 1 << 20, SSE: 1 << 16}, Questions: session.NewQuestions(plainMACs{}),
 	}
 	g.core.Asks = approval.NewStates(nil, "https://gate.example", time.Now)
@@ -197,11 +192,7 @@ func (g *gateway) send(call *app.Call, method, path, body string, header ...stri
 // used returns the values in the counters of acme's only limit.
 func (g *gateway) used() (requests, tokens int64) {
 	g.Helper()
-	set, err := g.core.Limits.Set(g.Context(), acme)
-	if err != nil {
-		g.Fatal(err)
-	}
-	status, err := g.core.Limits.Engine().Status(g.Context(), set)
+	status, err := g.core.Admitter.Status(g.Context(), acme)
 	if err != nil || len(status) != 1 {
 		g.Fatalf("%v, %v", status, err)
 	}

@@ -73,13 +73,13 @@ func (x *exchange) route(ctx context.Context, request *wire.Request, model *app.
 // request left, the determiner is asked only once, however many requests come at once or leave while it thinks (attacks
 // T01, T07). run.admit takes the call on to its target.
 func (x *exchange) enter(ctx context.Context, model *app.Model) *refusal {
-	limits := x.call.Core.Limits
+	admitter := x.call.Core.Admitter
 	subject := x.call.LimitSubject(storage.TrafficLLM)
 	subject.Alias = model.Alias
 	matched, err := x.call.MatchedForModels(ctx, &subject)
 	var over *limit.Refusal
 	if err == nil {
-		x.entered, over, err = limits.Engine().Charge(ctx, matched, limit.Cost{Requests: 1})
+		x.entered, over, err = admitter.Engine().Charge(ctx, matched, limit.Cost{Requests: 1})
 	}
 	switch {
 	case err != nil:

@@ -34,7 +34,7 @@ func (x *run) makes(in time.Duration) int64 {
 	if !e.Output {
 		return 0
 	}
-	return x.call.Core.Limits.Means().In(in, x.call.Caller.OrganizationID, x.model.Alias) * min(e.Choices, mostChoices)
+	return x.call.Core.Admitter.Means().In(in, x.call.Caller.OrganizationID, x.model.Alias) * min(e.Choices, mostChoices)
 }
 
 // guess estimates the usage of a call when the provider does not report it. It uses the part that was seen and the

@@ -240,7 +240,7 @@ func (x *run) admit(ctx context.Context, c candidate) (*refusal, error) {
 	}
 	estimate := x.request.Estimate
 	smallest, limited := matched.SmallestTokens()
-	tokens := estimate.Reserve(core.Limits.Means().Of(organization, x.model.Alias), x.model.MostOutput(), smallest, limited)
+	tokens := estimate.Reserve(core.Admitter.Means().Of(organization, x.model.Alias), x.model.MostOutput(), smallest, limited)
 	hold, full, err := core.Usage.Reserve(ctx, metering.Call{
 		Organization: organization, Subject: subject, Kind: c.Account.Kind, Input: estimate.Prompt, Output: tokens - estimate.Prompt, Uncounted: x.requests == 0,
 	})
@@ -261,7 +261,7 @@ func (x *run) admit(ctx context.Context, c candidate) (*refusal, error) {
 			x.permit = x.entered
 		}
 	default:
-		x.permit, over, err = core.Limits.Engine().Charge(ctx, matched, limit.Cost{Requests: x.requests, Tokens: tokens})
+		x.permit, over, err = core.Admitter.Engine().Charge(ctx, matched, limit.Cost{Requests: x.requests, Tokens: tokens})
 	}
 	if err != nil || over != nil {
 		hold.Release()
@@ -302,7 +302,7 @@ func spent(u wire.Usage) metering.Tokens {
 func (x *run) used(u wire.Usage) {
 	x.settle(u)
 	if u.Output > 0 {
-		x.call.Core.Limits.Means().Add(x.call.Caller.OrganizationID, x.model.Alias, x.request.PerChoice(u.Output), x.handler.now().Sub(x.sent))
+		x.call.Core.Admitter.Means().Add(x.call.Caller.OrganizationID, x.model.Alias, x.request.PerChoice(u.Output), x.handler.now().Sub(x.sent))
 	}
 }
 

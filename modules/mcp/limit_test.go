@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"context"
 	"io"
 	"log/slog"
 	"net/http"
@@ -19,17 +18,10 @@ import (
 	"github.com/durward-gateway/durward/internal/mcp/session"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
-	"github.com/durward-gateway/durward/internal/ratelimit/window"
+	"github.com/durward-gateway/durward/internal/ratelimit/admission/admissiontest"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
-
-// limited is a store with one limit.
-type limited struct{ storage.RateLimit }
-
-func (l limited) EnabledRateLimits(context.Context, string) ([]storage.RateLimit, error) {
-	return []storage.RateLimit{l.RateLimit}, nil
-}
 
 // TestTokensOfResults checks that results of tools count by what a model reads of them, on every way on which they
 // come, and what was reserved and did not come is given back (T07).
@@ -71,19 +63,11 @@ func TestTokensOfResults(t *testing.T) {
 	} {
 		t.Run("T07 "+tc.name, func(t *testing.T) {
 			most := int64(10_000)
-			limits, err := app.NewLimits(new(cache.Epochs), limited{storage.RateLimit{
+			admitter := admissiontest.New(t, new(cache.Epochs), admissiontest.Limits{{
 				ID: "l", OrganizationID: "acme", Scope: storage.Scope{Type: storage.ScopeOrganization}, Traffic: storage.TrafficMCP, Enabled: true, TokensPerMinute: &most,
-			}}, window.New(time.Now))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer limits.Close()
+			}}, time.Now)
 			tokens := func() int64 {
-				set, err := limits.Set(t.Context(), "acme")
-				if err != nil {
-					t.Fatal(err)
-				}
-				status, err := limits.Engine().Status(t.Context(), set)
+				status, err := admitter.Status(t.Context(), "acme")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -101,7 +85,7 @@ func TestTokensOfResults(t *testing.T) {
 			c := &app.Call{
 				Decision: &app.Decision{Off: true, Filter: tc.filter}, Caller: &app.Caller{OrganizationID: "acme"}, Credentials: noCredential{},
 				Server: &storage.Server{ID: "s1", Entry: storage.DirectoryEntry{URL: "https://upstream.example/mcp", Protocol: storage.ProtocolMCP}},
-				Core: &app.Core{Limits: limits, Log: slog.New(slog.DiscardHandler), Streams: new(streams.Registry), Sessions: session.New(newTagged(), time.Now), Questions: session.NewQuestions(plainMACs{}), Desk: new(legacysse.Desk), Sizes: app.Sizes{MCP: 1 << 20, Event: 1 << 20}, Metrics: &app.Metrics{
+				Core: &app.Core{Admitter: admitter, Log: slog.New(slog.DiscardHandler), Streams: new(streams.Registry), Sessions: session.New(newTagged(), time.Now), Questions: session.NewQuestions(plainMACs{}), Desk: new(legacysse.Desk), Sizes: app.Sizes{MCP: 1 << 20, Event: 1 << 20}, Metrics: &app.Metrics{
 					Calls:           prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total", Help: "Calls."}, []string{"family", "result"}),
 					UpstreamSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "seconds", Help: "Seconds."}, []string{"family"}),
 					Streams:         prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "streams", Help: "Streams."}, []string{"family"}),

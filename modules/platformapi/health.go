@@ -49,10 +49,10 @@ func ready(q *request) (any, error) {
 	if reason := q.Core.ReadOnly(ctx); reason != "" {
 		view.Store, view.StoreReason = "read-only", reason
 	}
-	if q.Core.Limits.Degraded() {
+	if q.Core.Admitter.Degraded() {
 		view.Limits = "degraded"
 	}
-	if q.Core.Limits.FailsOpen() {
+	if q.Core.Admitter.FailsOpen() {
 		view.LimitsOnStoreFailure = string(cluster.Open)
 	}
 	return view, nil

@@ -17,17 +17,10 @@ import (
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
-	"github.com/durward-gateway/durward/internal/ratelimit/window"
+	"github.com/durward-gateway/durward/internal/ratelimit/admission/admissiontest"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
-
-// limited is a store with one limit.
-type limited struct{ storage.RateLimit }
-
-func (l limited) EnabledRateLimits(context.Context, string) ([]storage.RateLimit, error) {
-	return []storage.RateLimit{l.RateLimit}, nil
-}
 
 // public is the credential source of a server that needs none.
 type public struct{ app.CredentialSource }
@@ -43,14 +36,10 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 // TestLimitedStream checks that a stream's data counts piece by piece, and the first piece that has no room ends it.
 func TestLimitedStream(t *testing.T) {
 	most, one := int64(10), int64(1)
-	limits, err := app.NewLimits(new(cache.Epochs), limited{storage.RateLimit{
+	admitter := admissiontest.New(t, new(cache.Epochs), admissiontest.Limits{{
 		ID: "l", OrganizationID: "acme", Scope: storage.Scope{Type: storage.ScopeOrganization}, Traffic: storage.TrafficAll, Enabled: true,
 		TokensPerMinute: &most, RequestsPerMinute: &one,
-	}}, window.New(time.Now))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer limits.Close()
+	}}, time.Now)
 	const piece = "event: data_update\ndata: {\"n\":\"0123456789\"}\n\n" // 18 bytes: 5 tokens
 	answer := strings.Repeat(piece, 5)
 	h := &Handler{Carrier: app.Carrier{Logger: zap.NewNop(), Forwarder: forward.New(forward.Over(roundTrip(func(*http.Request) (*http.Response, error) {
@@ -61,7 +50,7 @@ func TestLimitedStream(t *testing.T) {
 		c := &app.Call{
 			Decision: &app.Decision{Off: true}, Caller: &app.Caller{OrganizationID: "acme"}, Credentials: public{},
 			Server: &storage.Server{ID: "s1", Entry: storage.DirectoryEntry{EventsURL: "https://upstream.example/events"}},
-			Core: &app.Core{Limits: limits, Log: slog.New(slog.DiscardHandler), Streams: new(streams.Registry), Sizes: app.Sizes{SSE: 1 << 10, Event: 1 << 20},
+			Core: &app.Core{Admitter: admitter, Log: slog.New(slog.DiscardHandler), Streams: new(streams.Registry), Sizes: app.Sizes{SSE: 1 << 10, Event: 1 << 20},
 				StreamBounds: app.Streams{MaxPerUser: 9, Max: 9, Heartbeat: 1e10}, Metrics: &app.Metrics{
 					Calls:           calls,
 					UpstreamSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "seconds", Help: "Seconds."}, []string{"family"}),

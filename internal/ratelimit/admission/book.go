@@ -1,4 +1,4 @@
-package app
+package admission
 
 import (
 	"context"
@@ -15,21 +15,15 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Limits holds the rate limits of all organizations: the limits for a call, and the engine that counts it. It is safe
-// for concurrent use.
-type Limits struct {
-	*limitBook
-	engine      *limit.Engine
-	coordinator *cluster.Coordinator // nil: this node counts alone
-}
+// Book holds the rate limits of all organizations and the counters of this process. It outlives configurations, so that
+// a reload opens no window. It is safe for concurrent use.
+type Book struct {
+	counters *window.Counters
+	kept     func(delta int)
 
-// limitBook holds the rate limits and their counters. It outlives configurations, so that a reload opens no window.
-type limitBook struct {
-	counters *window.Counters // of this process
-
-	means   *limit.Means
+	means   *limit.Means // of answers of models, by alias
 	results *limit.Means // of tool results, by server
-	store   enabledLimits
+	store   Store
 	epochs  *cache.Epochs
 
 	sets    *cache.Cache[*limit.Set]     // by organization, in their present state
@@ -47,7 +41,8 @@ type limitBook struct {
 	stop     chan struct{}
 }
 
-type enabledLimits interface {
+// Store is the store's part with the rate limits.
+type Store interface {
 	EnabledRateLimits(ctx context.Context, organization string) ([]storage.RateLimit, error)
 }
 
@@ -66,95 +61,95 @@ const (
 // nothingMatched is the match for organizations that limit nothing.
 var nothingMatched = limit.Compile("", nil).Match(&limit.Subject{})
 
-// NewLimits makes the limits over the counters of this process. Cached limits of the store end with epochs.
-func NewLimits(epochs *cache.Epochs, store enabledLimits, counters *window.Counters) (*Limits, error) {
-	l := &limitBook{
-		counters: counters, means: limit.NewMeans(nil), results: limit.NewMeans(nil),
+// NewBook makes a book over the counters of this process. Its cached limits end with epochs. kept is told by how much the
+// number of counters has changed since the last sweep.
+func NewBook(epochs *cache.Epochs, store Store, counters *window.Counters, kept func(delta int)) (*Book, error) {
+	b := &Book{
+		counters: counters, kept: kept, means: limit.NewMeans(nil), results: limit.NewMeans(nil),
 		store: store, epochs: epochs, stop: make(chan struct{}), last: make(map[string]compiledLimits),
 	}
 	var err error
-	if l.sets, err = limitCache[*limit.Set](l, epochs, keptLimitSets); err == nil {
-		l.matches, err = limitCache[*limit.Matched](l, epochs, keptMatches)
+	if b.sets, err = newCache[*limit.Set](b, keptLimitSets); err == nil {
+		b.matches, err = newCache[*limit.Matched](b, keptMatches)
 	}
 	if err != nil {
-		l.closeCaches()
+		b.closeCaches()
 		return nil, fmt.Errorf("making the caches of rate limits: %w", err)
 	}
-	l.sweeping.Go(func() { l.sweep(counters) })
-	return &Limits{limitBook: l, engine: limit.NewEngine(limit.Local{Counters: counters})}, nil
+	b.sweeping.Go(b.sweep)
+	return b, nil
 }
 
-func limitCache[V any](l *limitBook, epochs *cache.Epochs, entries int64) (*cache.Cache[V], error) {
-	made, err := cache.New(epochs, cache.Options[V]{Entries: entries})
+func newCache[V any](b *Book, entries int64) (*cache.Cache[V], error) {
+	made, err := cache.New(b.epochs, cache.Options[V]{Entries: entries})
 	if err == nil {
-		l.closers = append(l.closers, made.Close)
+		b.closers = append(b.closers, made.Close)
 	}
 	return made, err
 }
 
-func (l *limitBook) sweep(counters *window.Counters) {
+// sweep deletes counters at intervals until the book is closed.
+func (b *Book) sweep() {
 	ticker := time.NewTicker(sweepLimits)
 	defer ticker.Stop()
-	kept := 0
-	defer func() { limitCounters.Sub(float64(kept)) }()
+	known := 0
+	defer func() { b.kept(-known) }()
 	for {
 		select {
-		case <-l.stop:
+		case <-b.stop:
 			return
 		case <-ticker.C:
-			counters.Sweep()
-			limitCounters.Add(float64(counters.Len() - kept))
-			kept = counters.Len()
+			b.counters.Sweep()
+			now := b.counters.Len()
+			b.kept(now - known)
+			known = now
 		}
 	}
 }
 
 // Close ends the sweeping and frees the caches. It must be called once.
-func (l *limitBook) Close() {
-	close(l.stop)
-	l.sweeping.Wait()
-	l.closeCaches()
+func (b *Book) Close() {
+	close(b.stop)
+	b.sweeping.Wait()
+	b.closeCaches()
 }
 
-// countWith returns the ledger of this process's counters at a counter server; "" is no server. The ledger of another
+// CountWith returns the ledger of this process's counters at a counter server; "" is no server. The ledger of another
 // server is dropped: that server does not hear of calls that pass from now on.
-func (l *limitBook) countWith(server string) *cluster.Ledger {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.ledger == nil || l.shared != server {
-		l.shared, l.ledger = server, new(cluster.Ledger)
+func (b *Book) CountWith(server string) *cluster.Ledger {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ledger == nil || b.shared != server {
+		b.shared, b.ledger = server, new(cluster.Ledger)
 	}
-	return l.ledger
+	return b.ledger
 }
 
-func (l *limitBook) closeCaches() {
-	for _, closeCache := range l.closers {
+// Counters returns the counters of this process.
+func (b *Book) Counters() *window.Counters { return b.counters }
+
+func (b *Book) closeCaches() {
+	for _, closeCache := range b.closers {
 		closeCache()
 	}
 }
 
-// Engine returns the engine that counts calls, in the counters that enforce limits.
-func (l *Limits) Engine() *limit.Engine { return l.engine }
-
-// Means returns the mean sizes of the answers of aliases of models.
-func (l *limitBook) Means() *limit.Means { return l.means }
-
 // Set returns the organization's limits that are enforced now. Errors are the store's.
-func (l *limitBook) Set(ctx context.Context, organization string) (*limit.Set, error) {
-	return l.sets.Get(ctx, cache.NewKey(organization, "limits"), func(ctx context.Context) (*limit.Set, error) {
-		found, err := l.store.EnabledRateLimits(ctx, organization)
+func (b *Book) Set(ctx context.Context, organization string) (*limit.Set, error) {
+	return b.sets.Get(ctx, cache.NewKey(organization, "limits"), func(ctx context.Context) (*limit.Set, error) {
+		found, err := b.store.EnabledRateLimits(ctx, organization)
 		if err != nil {
 			return nil, fmt.Errorf("reading rate limits: %w", err)
 		}
-		return l.compile(organization, found), nil
+		return b.compile(organization, found), nil
 	})
 }
 
 // compile makes a set, unless the organization's last one is equal: the last one remembers the names of subjects.
-func (l *limitBook) compile(organization string, found []storage.RateLimit) *limit.Set {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	last, known := l.last[organization]
+func (b *Book) compile(organization string, found []storage.RateLimit) *limit.Set {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	last, known := b.last[organization]
 	if known && reflect.DeepEqual(last.of, found) {
 		return last.set
 	}
@@ -162,33 +157,33 @@ func (l *limitBook) compile(organization string, found []storage.RateLimit) *lim
 	if known {
 		set.Remember(last.set)
 	}
-	if !known && len(l.last) >= keptLimitSets {
-		for other := range l.last { // any entry: only names are lost
-			delete(l.last, other)
+	if !known && len(b.last) >= keptLimitSets {
+		for other := range b.last { // any entry: only names are lost
+			delete(b.last, other)
 			break
 		}
 	}
 	if len(found) == 0 {
-		delete(l.last, organization)
+		delete(b.last, organization)
 	} else {
-		l.last[organization] = compiledLimits{found, set}
+		b.last[organization] = compiledLimits{found, set}
 	}
 	return set
 }
 
 // Matched returns the limits that count a caller's traffic now: a change of limits is in effect before the API has
 // answered it. The result may be used for one call. Errors are the store's; on an error the call must not pass.
-func (l *limitBook) Matched(ctx context.Context, organization string, s *limit.Subject) (*limit.Matched, error) {
-	set, err := l.Set(ctx, organization)
+func (b *Book) Matched(ctx context.Context, organization string, s *limit.Subject) (*limit.Matched, error) {
+	set, err := b.Set(ctx, organization)
 	if err != nil {
 		return nil, err
 	}
 	if set.Len() == 0 {
 		return nothingMatched, nil
 	}
-	return l.matches.GetAlone(ctx, matchKey(organization, s), func(ctx context.Context) (*limit.Matched, error) {
+	return b.matches.GetAlone(ctx, matchKey(organization, s), func(ctx context.Context) (*limit.Matched, error) {
 		// The set is read again, because the match may be kept under a later epoch than that of the first set.
-		set, err := l.Set(ctx, organization)
+		set, err := b.Set(ctx, organization)
 		if err != nil {
 			return nil, err
 		}
