@@ -13,6 +13,7 @@ import (
 	"github.com/durward-gateway/durward/internal/identity/bruteforce"
 	"github.com/durward-gateway/durward/internal/identity/token"
 	"github.com/durward-gateway/durward/internal/policy/engine"
+	"github.com/durward-gateway/durward/internal/ratelimit/admission"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -70,7 +71,7 @@ type knownKey struct {
 	caller      Caller
 	unknown     engine.Unknown
 	principal   *engine.Principal
-	matches     modelMatches
+	models      admission.RecentModels
 }
 
 var (

@@ -10,6 +10,7 @@ import (
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/identity/caller"
 	"github.com/durward-gateway/durward/internal/identity/token"
+	"github.com/durward-gateway/durward/internal/ratelimit/admission"
 )
 
 // verified is a token that was verified once, with its facts about the caller. Requests share it.
@@ -35,7 +36,7 @@ type person struct {
 	standing   atomic.Pointer[lastStanding]
 	connection connection.Recent
 	server     atomic.Pointer[lastServer]
-	limits     atomic.Pointer[lastMatched]
+	limits     admission.Recent
 }
 
 // Authenticate verifies a token and resolves its caller, which must not be changed. resource is an audience that is

@@ -9,6 +9,7 @@ import (
 	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/ratelimit/admission"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -76,13 +77,14 @@ type Call struct {
 	// Credentials is set by durward_credential.
 	Credentials CredentialSource
 	connected   uint32 // 1 once a connection's credential was given; accessed atomically, because a call can be copied
+	// Limits holds the call's limits and its charge.
+	Limits admission.State
 	// Log collects the access log's fields about the call.
 	Log CallLog
 
 	audit        callAudit
 	modelIntent  modelIntent
 	modelRequest modelRequest
-	limits       callLimits
 	// These are the targets of Inbound, Decision and Judged in most calls: a call needs no extra memory for them.
 	inbound  Inbound
 	decision Decision
@@ -244,7 +246,7 @@ func ProxiedCall(w http.ResponseWriter, r *http.Request) (*Call, bool) {
 		WriteError(w, InternalServerError, textNoDecision)
 		return nil, false
 	}
-	if !call.LimitsSeen() {
+	if !call.Limits.Seen() {
 		WriteError(w, InternalServerError, TextNoLimit)
 		return nil, false
 	}

@@ -29,8 +29,3 @@ func countLimited(traffic storage.TrafficType, where string, measure limit.Measu
 
 // keptLimitCounters adds a change of the number of counters that this process keeps.
 func keptLimitCounters(delta int) { limitCounters.Add(float64(delta)) }
-
-// CountLimited counts a call that a limit refused.
-func CountLimited(traffic storage.TrafficType, where string, refused *limit.Refusal) {
-	countLimited(traffic, where, refused.Measure)
-}

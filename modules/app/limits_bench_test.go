@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/cache"
+	"github.com/durward-gateway/durward/internal/ratelimit/admission"
 	"github.com/durward-gateway/durward/internal/ratelimit/admission/admissiontest"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -52,18 +53,18 @@ func BenchmarkLimits(b *testing.B) {
 			w, call := httptest.NewRecorder(), new(Call)
 			b.ReportAllocs()
 			for n := 0; b.Loop(); n++ {
-				call.Core, call.Caller, call.token, call.Inbound, call.limits = core, &bearer.caller, bearer, in, callLimits{}
+				call.Core, call.Caller, call.token, call.Inbound, call.Limits = core, &bearer.caller, bearer, in, admission.State{}
 				call.Server = servers[n%bc.servers]
 				if bc.off {
 					continue
 				}
-				call.Limited()
-				refused, err := call.Look(b.Context())
-				if !call.Pass(w, r, LimitedAtLook, refused, err) || !call.Admit(w, r) {
+				call.Limits.Count()
+				refused, err := core.Admitter.Look(b.Context(), call.Admission())
+				if !call.Pass(w, r, refused, err) || !call.Admit(w, r) {
 					b.Fatal("refused")
 				}
-				call.MeterText(b.Context(), answer)
-				call.EndLimits()
+				core.Admitter.MeterText(b.Context(), call.Admission(), answer)
+				call.Limits.Settle()
 			}
 		})
 	}

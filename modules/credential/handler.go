@@ -63,7 +63,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 			if !call.Admit(w, r) {
 				return nil
 			}
-			defer call.EndLimits()
+			defer call.Limits.Settle()
 			call.Credentials = &source{call: call}
 		}
 		return next.ServeHTTP(w, r)

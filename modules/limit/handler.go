@@ -101,15 +101,15 @@ func (h *Handler) admitCall(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	if h.Off {
-		call.Unlimited()
+		call.Limits.Exempt()
 		return true
 	}
-	call.Limited()
+	call.Limits.Count()
 	if r.Method != http.MethodPost && strings.HasPrefix(r.URL.Path, app.MCPPrefix) {
 		return true
 	}
-	refused, err := call.Look(r.Context())
-	return call.Pass(w, r, app.LimitedAtLook, refused, err)
+	refused, err := call.Core.Admitter.Look(r.Context(), call.Admission())
+	return call.Pass(w, r, refused, err)
 }
 
 // textNoServer is the answer to a request when the configuration has the gateway's handlers in the wrong order.

@@ -183,7 +183,7 @@ func TestWhatCounts(t *testing.T) {
 		g := newGateway(t)
 		g.set(rate(everybody, 10, 0))
 		call := g.call()
-		call.Limited()
+		call.Limits.Count()
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/mcp/github", strings.NewReader(ping))
 		r.Header.Set("Content-Type", "application/json")
 		if _, ok := call.ReadInbound(httptest.NewRecorder(), r); !ok {
@@ -200,8 +200,9 @@ func TestWhatCounts(t *testing.T) {
 		g.set(rate(everybody, 10, 0))
 		call := g.call()
 		g.post(call, ping)
-		if refused, err := call.Charge(t.Context()); refused != nil || err != nil {
-			t.Error(refused, err)
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/mcp/github", http.NoBody) // it was read before
+		if w := httptest.NewRecorder(); !call.Admit(w, r) {
+			t.Errorf("%d %s", w.Code, w.Body)
 		}
 		if used, _ := g.used(); used != 1 {
 			t.Errorf("%d used", used)
@@ -311,7 +312,7 @@ func TestOff(t *testing.T) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	model := g.call()
-	if w := g.send(model, http.MethodPost, app.ModelsPrefix+"messages", ping); w.Code != http.StatusNoContent || !model.LimitsSeen() {
+	if w := g.send(model, http.MethodPost, app.ModelsPrefix+"messages", ping); w.Code != http.StatusNoContent || !model.Limits.Seen() {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	g.handler.Off, g.handler.mcp, g.handler.llm = false, false, false
@@ -319,7 +320,7 @@ func TestOff(t *testing.T) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	model = g.call()
-	if g.send(model, http.MethodPost, app.ModelsPrefix+"messages", ping); model.LimitsSeen() {
+	if g.send(model, http.MethodPost, app.ModelsPrefix+"messages", ping); model.Limits.Seen() {
 		t.Error("durward_limit has seen a call of a kind that it is not for")
 	}
 }

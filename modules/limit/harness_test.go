@@ -179,7 +179,7 @@ func (g *gateway) send(call *app.Call, method, path, body string, header ...stri
 		if !call.Admit(w, r) { // as durward_credential does
 			return nil
 		}
-		defer call.EndLimits()
+		defer call.Limits.Settle()
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	})

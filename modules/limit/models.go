@@ -8,7 +8,6 @@ import (
 	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/modules/app"
-	"github.com/durward-gateway/durward/storage"
 )
 
 // admitPrompt checks the limits of a call to a model that are known before its body is read: those of its caller.
@@ -19,14 +18,14 @@ func (h *Handler) admitPrompt(w http.ResponseWriter, r *http.Request) bool {
 		return true // durward_llm answers, in its own words
 	}
 	if h.Off {
-		call.Unlimited()
+		call.Limits.Exempt()
 		return true
 	}
-	call.Limited()
+	call.Limits.Count()
 	if r.Method != http.MethodPost {
 		return true
 	}
-	refused, err := call.LookForModels(r.Context())
+	refused, err := call.Core.Admitter.LookModels(r.Context(), call.Admission())
 	switch {
 	case err != nil:
 		call.Core.LogFailure(h.logger, "looking at the limits of a call to a model", err)
@@ -36,7 +35,6 @@ func (h *Handler) admitPrompt(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	case refused != nil:
 		call.Core.Metrics.Calls.WithLabelValues("llm", "limited").Inc()
-		app.CountLimited(storage.TrafficLLM, app.LimitedAtLook, refused)
 		call.AuditModelRequest(r.Context(), r.Header, nil)
 		call.AuditModelRefused(r.Context(), "", "limited")
 		refused.SetHeader(w.Header())

@@ -13,7 +13,6 @@ import (
 	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/modules/app"
-	"github.com/durward-gateway/durward/storage"
 )
 
 // maxCount is the limit for an answer of a provider that counts tokens, in bytes.
@@ -132,8 +131,8 @@ func (x *run) counted(ctx context.Context, c candidate) (*reply, *refusal) {
 // extend charges the request to target c as well: a client that counts without end would use up the provider's limit
 // for the gateway's account, for everybody (attack T10).
 func (x *run) extend(ctx context.Context, c candidate) *refusal {
-	subject := x.subject(c)
-	matched, err := x.call.MatchedForModels(ctx, &subject)
+	admitter, subject := x.call.Core.Admitter, x.subject(c)
+	matched, err := admitter.MatchModels(ctx, x.call.Admission(), &subject)
 	var over *limit.Refusal
 	if err == nil {
 		over, err = x.entered.Extend(ctx, matched, 0)
@@ -143,7 +142,7 @@ func (x *run) extend(ctx context.Context, c candidate) *refusal {
 		x.call.Core.LogFailure(x.handler.Logger, "counting a request for a number of tokens", err)
 		return refusedStore
 	case over != nil:
-		app.CountLimited(storage.TrafficLLM, app.LimitedAtCharge, over)
+		admitter.ModelRefused(over)
 		return refusedLimit(over)
 	}
 	return nil

@@ -76,7 +76,7 @@ func (x *exchange) enter(ctx context.Context, model *app.Model) *refusal {
 	admitter := x.call.Core.Admitter
 	subject := x.call.LimitSubject(storage.TrafficLLM)
 	subject.Alias = model.Alias
-	matched, err := x.call.MatchedForModels(ctx, &subject)
+	matched, err := admitter.MatchModels(ctx, x.call.Admission(), &subject)
 	var over *limit.Refusal
 	if err == nil {
 		x.entered, over, err = admitter.Engine().Charge(ctx, matched, limit.Cost{Requests: 1})
@@ -86,7 +86,7 @@ func (x *exchange) enter(ctx context.Context, model *app.Model) *refusal {
 		x.call.Core.LogFailure(x.handler.Logger, "counting a call to a smart model", err)
 		return refusedStore
 	case over != nil:
-		app.CountLimited(storage.TrafficLLM, app.LimitedAtCharge, over)
+		admitter.ModelRefused(over)
 		return refusedLimit(over)
 	}
 	return nil

@@ -72,7 +72,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		a.refuse(&refusal{status: http.StatusUnauthorized, code: codeInvalidKey, message: textNoAuth})
 		return nil
 	}
-	if prompt && !call.LimitsSeen() {
+	if prompt && !call.Limits.Seen() {
 		a.refuse(&refusal{status: http.StatusInternalServerError, code: "no_limit", message: app.TextNoLimit + "."})
 		return nil
 	}

@@ -234,7 +234,7 @@ func (x *run) admit(ctx context.Context, c candidate) (*refusal, error) {
 	x.endHold()
 	core, organization := x.call.Core, x.call.Caller.OrganizationID
 	subject := x.subject(c)
-	matched, err := x.call.MatchedForModels(ctx, &subject)
+	matched, err := core.Admitter.MatchModels(ctx, x.call.Admission(), &subject)
 	if err != nil {
 		return nil, err
 	}
@@ -266,7 +266,7 @@ func (x *run) admit(ctx context.Context, c candidate) (*refusal, error) {
 	if err != nil || over != nil {
 		hold.Release()
 		if over != nil {
-			app.CountLimited(storage.TrafficLLM, app.LimitedAtCharge, over)
+			core.Admitter.ModelRefused(over)
 			return refusedLimit(over), nil
 		}
 		return nil, err

@@ -70,7 +70,7 @@ func newLegacy(limits forward.Limits, answer func(*http.Request) *http.Response)
 		}},
 	}
 	l.call.Core.Asks = approval.NewStates(newTagged(), "https://gate.example", time.Now)
-	l.call.Unlimited()
+	l.call.Limits.Exempt()
 	return l
 }
 

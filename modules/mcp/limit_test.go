@@ -94,12 +94,12 @@ func TestTokensOfResults(t *testing.T) {
 			r := httptest.NewRequestWithContext(t.Context(), tc.method, "/mcp/demo", strings.NewReader(tc.request))
 			r.Header.Set("Content-Type", "application/json")
 			w := httptest.NewRecorder()
-			c.Limited()
+			c.Limits.Count()
 			if !c.Admit(w, r) {
 				t.Fatalf("%d %s", w.Code, w.Body)
 			}
 			func() {
-				defer c.EndLimits()
+				defer c.Limits.Settle()
 				defer func() { _ = recover() }() // an answer that broke off breaks the client's off
 				if err := h.ServeHTTP(w, app.WithCall(r, c), nil); err != nil {
 					t.Error(err)

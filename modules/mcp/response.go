@@ -60,7 +60,7 @@ func (x *exchange) relay(ctx context.Context, response *forward.Response) {
 		x.interrupted(ctx, response, err)
 		return
 	}
-	defer x.call.MeterAnswer(ctx, response, x.call.Core.Sizes.MCPEvent())()
+	defer x.call.Core.Admitter.MeterAnswer(ctx, x.call.Admission(), response, x.call.Core.Sizes.MCPEvent())()
 	if x.box != nil {
 		merged := x.box.Merge(response.Body, int(x.call.Core.Sizes.MCPEvent()))
 		response.Body = merged
@@ -117,7 +117,7 @@ func (x *exchange) relayRefusal(ctx context.Context, response *forward.Response)
 	if kind != forward.Empty {
 		x.label(kind)
 	}
-	x.call.MeterText(ctx, refusal)
+	x.call.Core.Admitter.MeterText(ctx, x.call.Admission(), refusal)
 	x.w.Header().Set("Content-Length", strconv.Itoa(len(refusal)))
 	x.w.WriteHeader(response.Status)
 	_, _ = x.w.Write(refusal)

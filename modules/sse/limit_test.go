@@ -58,11 +58,11 @@ func TestLimitedStream(t *testing.T) {
 				}},
 		}
 		w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/sse/demo", nil)
-		c.Limited()
+		c.Limits.Count()
 		if !c.Admit(w, r) {
 			return w
 		}
-		defer c.EndLimits()
+		defer c.Limits.Settle()
 		if err := h.ServeHTTP(w, app.WithCall(r, c), nil); err != nil {
 			t.Error(err)
 		}

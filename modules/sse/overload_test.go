@@ -41,7 +41,7 @@ func TestRefusedStreams(t *testing.T) {
 					Overload: overload.New(overload.Memory{Limit: 100, Used: func() int64 { return tc.used }, Collect: func() {}}, time.Now, nil),
 				},
 			}
-			call.Unlimited()
+			call.Limits.Exempt()
 			_, done := call.OpenStream(t.Context(), streams.Listen)
 			defer done()
 			w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/sse/demo", nil)

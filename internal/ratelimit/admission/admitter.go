@@ -6,7 +6,6 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/ratelimit/cluster"
 	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/storage"
@@ -56,12 +55,6 @@ func (a *Admitter) Engine() *limit.Engine { return a.engine }
 
 // Means returns the mean sizes of the answers of aliases of models.
 func (a *Admitter) Means() *limit.Means { return a.book.means }
-
-// Results returns the mean sizes of the results of tools.
-func (a *Admitter) Results() *limit.Means { return a.book.results }
-
-// Epoch returns the present epoch of an organization.
-func (a *Admitter) Epoch(organization string) cache.Epoch { return a.book.epochs.Current(organization) }
 
 // Matched returns the limits that count a caller's traffic now. See [Book.Matched].
 func (a *Admitter) Matched(ctx context.Context, organization string, s *limit.Subject) (*limit.Matched, error) {

@@ -1,4 +1,4 @@
-package app
+package admission
 
 import (
 	"context"
@@ -12,76 +12,52 @@ import (
 	"github.com/durward-gateway/durward/internal/proxy/sse"
 	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/internal/strictjson"
-	"github.com/durward-gateway/durward/storage"
 )
-
-// EndLimits settles the call's reservations, whatever its outcome: the tokens are those that reached the caller.
-func (c *Call) EndLimits() {
-	if c.limits.permit != nil {
-		c.limits.permit.Settle(c.limits.used)
-	}
-}
-
-// delivered counts the tokens of a tool's result that is on its way to the caller.
-func (c *Call) delivered(ctx context.Context, tokens int64) {
-	c.Core.Admitter.Results().Add(c.Caller.OrganizationID, c.Server.ID, tokens, 0)
-	if c.limits.permit != nil && c.limits.results > 0 {
-		c.limits.used += tokens
-		if c.limits.results--; c.limits.results == 0 {
-			c.limits.permit.Settle(c.limits.used)
-		}
-		return
-	}
-	// The result is of another call than this one: streams of GET bring results of revision 2024-11-05, and results of
-	// streams that broke off.
-	m, err := c.matched(ctx)
-	if err != nil {
-		c.Core.Log.Warn("counting the tokens of a result", slog.Any("error", err))
-		return
-	}
-	c.Core.Admitter.Engine().Add(m, tokens)
-}
 
 // MeterAnswer counts the tokens of tool results in an answer of /mcp while it is passed on. When no limit counts tokens
 // for the caller the answer stays unchanged. done is called when the answer has ended, also after an error.
 //
 // Each event of a metered stream passes once it is complete; maxEvent limits its size.
-func (c *Call) MeterAnswer(ctx context.Context, answer *forward.Response, maxEvent int64) (done func()) {
-	none := func() {}
-	if answer.Kind != forward.Events && answer.Kind != forward.JSON || !c.countsTokens(ctx) {
-		return none
+func (a *Admitter) MeterAnswer(ctx context.Context, c *Call, answer *forward.Response, maxEvent int64) (done func()) {
+	if answer.Kind != forward.Events && answer.Kind != forward.JSON || !a.countsTokens(ctx, c) {
+		return func() {}
 	}
+	return a.meterAnswer(ctx, *c, answer, maxEvent)
+}
+
+// meterAnswer takes a copy of the description, which the answer keeps: other descriptions stay on the stack.
+func (a *Admitter) meterAnswer(ctx context.Context, c Call, answer *forward.Response, maxEvent int64) (done func()) {
 	if whole := answer.Whole(); whole != nil {
-		return func() { c.meter(ctx, whole) }
+		return func() { a.meter(ctx, c, whole) }
 	}
 	if answer.Kind == forward.Events {
 		answer.Body = sse.NewRewriter(answer.Body, int(maxEvent), func(data []byte) ([]byte, bool) {
-			c.meter(ctx, data)
+			a.meter(ctx, c, data)
 			return nil, false
 		})
-		return none
+		return func() {}
 	}
 	copied := &copyReader{src: answer.Body, most: maxEvent}
 	answer.Body = copied
-	return func() { c.meter(ctx, copied.text) }
+	return func() { a.meter(ctx, c, copied.text) }
 }
 
 // MeterText does the work of MeterAnswer for an answer that was read.
-func (c *Call) MeterText(ctx context.Context, text []byte) {
-	if c.countsTokens(ctx) {
-		c.meter(ctx, text)
+func (a *Admitter) MeterText(ctx context.Context, c *Call, text []byte) {
+	if a.countsTokens(ctx, c) {
+		a.meter(ctx, *c, text)
 	}
 }
 
 // countsTokens reports whether a limit counts tokens for the caller. The call itself has been counted before: when the
 // limits cannot be read any more, it goes on.
-func (c *Call) countsTokens(ctx context.Context) bool {
-	if !c.limits.on {
+func (a *Admitter) countsTokens(ctx context.Context, c *Call) bool {
+	if !c.State.on {
 		return false
 	}
-	m, err := c.matched(ctx)
+	m, err := a.matched(ctx, c)
 	if err != nil {
-		c.Core.Log.Warn("counting the tokens of results", slog.Any("error", err))
+		a.log.Warn("counting the tokens of results", slog.Any("error", err))
 		return false
 	}
 	_, counts := m.SmallestTokens()
@@ -90,19 +66,19 @@ func (c *Call) countsTokens(ctx context.Context) bool {
 
 // meter counts the results in a text: a message or a batch of them. A text that is no message counts by its length, for
 // example an answer that broke off.
-func (c *Call) meter(ctx context.Context, text []byte) {
+func (a *Admitter) meter(ctx context.Context, c Call, text []byte) {
 	if len(text) == 0 {
 		return
 	}
 	if tokens, ok := limit.OfAnswer(text); ok {
 		if tokens > 0 {
-			c.delivered(ctx, tokens)
+			a.delivered(ctx, &c, tokens)
 		}
 		return
 	}
 	answer, err := jsonrpc.Parse(text, strictjson.Limits{MaxBytes: math.MaxInt, MaxDepth: 1 << 10, MaxMembers: len(text) + 1})
 	if err != nil {
-		c.delivered(ctx, limit.OfBytes(int64(len(text))))
+		a.delivered(ctx, &c, limit.OfBytes(int64(len(text))))
 		return
 	}
 	for i := range answer.Messages {
@@ -115,9 +91,29 @@ func (c *Call) meter(ctx context.Context, text []byte) {
 			continue
 		}
 		if tokens := limit.OfToolResult(read); tokens > 0 {
-			c.delivered(ctx, tokens)
+			a.delivered(ctx, &c, tokens)
 		}
 	}
+}
+
+// delivered counts the tokens of a tool's result that is on its way to the caller.
+func (a *Admitter) delivered(ctx context.Context, c *Call, tokens int64) {
+	a.book.results.Add(c.Organization, c.Server.ID, tokens, 0)
+	if s := c.State; s.permit != nil && s.results > 0 {
+		s.used += tokens
+		if s.results--; s.results == 0 {
+			s.permit.Settle(s.used)
+		}
+		return
+	}
+	// The result is of another call than this one: streams of GET bring results of revision 2024-11-05, and results of
+	// streams that broke off.
+	m, err := a.matched(ctx, c)
+	if err != nil {
+		a.log.Warn("counting the tokens of a result", slog.Any("error", err))
+		return
+	}
+	a.engine.Add(m, tokens)
 }
 
 // copyReader keeps a copy of the bytes that were read from it.
@@ -134,20 +130,4 @@ func (r *copyReader) Read(p []byte) (int, error) {
 		r.text = append(r.text, p[:n]...)
 	}
 	return n, err
-}
-
-// ChargeDelivered counts data of a stream of /sse before it is passed on. A refusal or an error ends the stream.
-func (c *Call) ChargeDelivered(ctx context.Context, data []byte) (*limit.Refusal, error) {
-	if !c.limits.on || len(data) == 0 {
-		return nil, nil
-	}
-	m, err := c.matched(ctx)
-	if err != nil {
-		return nil, err
-	}
-	refused, err := c.Core.Admitter.Engine().Take(ctx, m, limit.OfBytes(int64(len(data))))
-	if refused != nil {
-		countLimited(storage.TrafficMCP, limitedInStream, refused.Measure)
-	}
-	return refused, err
 }

@@ -42,7 +42,7 @@ func TestModelsOfAKeyAreMatchedAnew(t *testing.T) {
 		if subject.Alias = alias; alias != "" {
 			subject.ProviderID, subject.Model = "p", "m"
 		}
-		m, err := call.MatchedForModels(t.Context(), &subject)
+		m, err := k.core.Admitter.MatchModels(t.Context(), call.Admission(), &subject)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func TestModelsOfAKeyAreMatchedAnew(t *testing.T) {
 	stored.of = nil
 	k.core.resources.epochs.Bump(keyOrganization)
 	subject := call.LimitSubject(storage.TrafficLLM)
-	if m, err := call.MatchedForModels(t.Context(), &subject); err != nil || m.Len() != 0 {
+	if m, err := k.core.Admitter.MatchModels(t.Context(), call.Admission(), &subject); err != nil || m.Len() != 0 {
 		t.Errorf("%v, %v", m, err)
 	}
 }

@@ -1,0 +1,78 @@
+package app
+
+import (
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
+	"github.com/durward-gateway/durward/internal/ratelimit/limit"
+)
+
+// TextLimited is the message for a caller who has reached a rate limit. It does not tell which limit it was, nor how
+// much others have used (attack T08).
+const TextLimited = "Rate limit exceeded"
+
+// TextUncounted is the message for a caller whose call cannot be counted.
+const TextUncounted = "The rate limits cannot be read at the moment"
+
+// Admit charges a call to a server, or answers its refusal and reports false. A handler that carries the call must
+// settle its limits afterwards.
+func (c *Call) Admit(w http.ResponseWriter, r *http.Request) bool {
+	if !c.Limits.Seen() {
+		WriteError(w, InternalServerError, TextNoLimit)
+		return false
+	}
+	if !c.Limits.Counts() {
+		return true
+	}
+	// durward_policy has read the request, unless it is off.
+	if _, events := c.proxied(r); events {
+		if _, ok := c.ReadEvents(w, r); !ok {
+			return false
+		}
+	} else if _, ok := c.ReadInbound(w, r); !ok {
+		return false
+	}
+	refused, err := c.Core.Admitter.Charge(r.Context(), c.Admission(), c.work())
+	return c.Pass(w, r, refused, err)
+}
+
+// Pass reports whether the limits let a call to a server go on. When they do not, it answers in the way of the call's
+// protocol.
+func (c *Call) Pass(w http.ResponseWriter, r *http.Request, refused *limit.Refusal, err error) bool {
+	if refused == nil && err == nil {
+		return true
+	}
+	family, events := c.proxied(r)
+	if err != nil {
+		c.AuditOutcome("unavailable", 0)
+		c.Core.Metrics.Calls.WithLabelValues(family, "unavailable").Inc()
+		if !c.Core.storeRefuses(err) {
+			c.Core.Log.Error("counting a call", slog.Any("error", err))
+		}
+		WriteError(w, Unavailable, TextUncounted)
+		return false
+	}
+	c.AuditOutcome("limited", 0)
+	c.Core.Metrics.Calls.WithLabelValues(family, "limited").Inc()
+	refused.SetHeader(w.Header())
+	switch {
+	case events:
+		WriteError(w, RateLimitExceeded, TextLimited)
+	case c.Inbound != nil:
+		c.Inbound.WriteRPC(w, http.StatusTooManyRequests, jsonrpc.CodeRateLimited, TextLimited, RateLimitExceeded)
+	default: // nothing was read yet, not even its id
+		WriteRPCBody(w, http.StatusTooManyRequests, jsonrpc.ErrorResponse(nil, jsonrpc.CodeRateLimited, TextLimited,
+			&ServiceError{Name: RateLimitExceeded, Message: TextLimited}))
+	}
+	return false
+}
+
+// proxied returns the family of a call to a server.
+func (c *Call) proxied(r *http.Request) (family string, events bool) {
+	if strings.HasPrefix(r.URL.Path, SSEPrefix) {
+		return "sse", true
+	}
+	return "mcp", false
+}
