@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/internal/ratelimit/limit"
+	"github.com/durward-gateway/durward/internal/ratelimit/overload"
 )
 
 // TextLimited is the message for a caller who has reached a rate limit. It does not tell which limit it was, nor how
@@ -15,6 +17,9 @@ const TextLimited = "Rate limit exceeded"
 
 // TextUncounted is the message for a caller whose call cannot be counted.
 const TextUncounted = "The rate limits cannot be read at the moment"
+
+// textOverloaded is the message for a call that is refused because memory is short.
+const textOverloaded = "The gateway is short of memory at the moment; try again later"
 
 // Admit charges a call to a server, or answers its refusal and reports false. A handler that carries the call must
 // settle its limits afterwards.
@@ -75,4 +80,14 @@ func (c *Call) proxied(r *http.Request) (family string, events bool) {
 		return "sse", true
 	}
 	return "mcp", false
+}
+
+// Shed answers a call that must be refused because memory is short, and reports whether it did. lasting reports whether
+// the call stays: streams, sessions.
+func (c *Call) Shed(w http.ResponseWriter, r *http.Request, lasting bool) bool {
+	if !c.Core.Overload.Refuses(r.Context(), overload.Work{Lasting: lasting, Body: r.ContentLength, Most: c.Core.Sizes.MCP}) {
+		return false
+	}
+	forward.AnswerUnread(w, r, func() { WriteError(w, Unavailable, textOverloaded) })
+	return true
 }

@@ -1,22 +1,12 @@
 package app
 
 import (
-	"context"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/dustin/go-humanize"
 
-	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/internal/ratelimit/overload"
-)
-
-const (
-	// textOverloaded is the message for a call that is refused because memory is short.
-	textOverloaded = "The gateway is short of memory at the moment; try again later"
-	// largeBody is the size in bytes above which a body is not taken while memory is short.
-	largeBody = 64 << 10
 )
 
 // These are the bounds of memory_limit. The lower one catches a unit that was forgotten.
@@ -56,39 +46,4 @@ func (a *App) newMeter() *overload.Meter {
 			a.slogger.Info("memory is not short any more", figures...)
 		}
 	})
-}
-
-// Crowded reports whether a call must be refused because memory is short. At the critical level this is any call. At
-// the high level it is a call with a large body, or one that stays (lasting: streams, sessions). A large body is also
-// refused when there is no room for it beside those that are being read. most is the limit for bodies, used for those
-// of unknown length. Running streams and calls go on.
-func (c *Call) Crowded(r *http.Request, lasting bool, most int64) bool {
-	large := r.ContentLength < 0 || r.ContentLength > largeBody
-	switch c.Core.Overload.Level() {
-	case overload.Critical:
-		return true
-	case overload.High:
-		return lasting || large
-	}
-	if !large || lasting || r.ContentLength > most { // a body above the limit is refused before it is read
-		return false
-	}
-	size := r.ContentLength
-	if size < 0 {
-		size = most
-	}
-	done, ok := c.Core.Overload.Admit(2 * size) // while a buffer grows, the smaller one before it is in memory too
-	if ok {
-		context.AfterFunc(r.Context(), done)
-	}
-	return !ok
-}
-
-// Shed answers a call that must be refused because memory is short, and reports whether it did.
-func (c *Call) Shed(w http.ResponseWriter, r *http.Request, lasting bool) bool {
-	if !c.Crowded(r, lasting, c.Core.Sizes.MCP) {
-		return false
-	}
-	forward.AnswerUnread(w, r, func() { WriteError(w, Unavailable, textOverloaded) })
-	return true
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/internal/ratelimit/limit"
+	"github.com/durward-gateway/durward/internal/ratelimit/overload"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
@@ -83,7 +84,8 @@ func (x *exchange) no(refused *refusal) {
 
 // read reads the request and finds the requested model, or answers why it cannot.
 func (x *exchange) read() (request *wire.Request, model *app.Model, ok bool) {
-	if x.call.Crowded(x.r, false, x.call.Core.Sizes.LLM) {
+	most := x.call.Core.Sizes.LLM
+	if x.call.Core.Overload.Refuses(x.r.Context(), overload.Work{Body: x.r.ContentLength, Most: most}) {
 		x.outcome = outcomeUnavailable
 		x.refuseUnread(refusedMemory)
 		return nil, nil, false
@@ -93,7 +95,6 @@ func (x *exchange) read() (request *wire.Request, model *app.Model, ok bool) {
 		x.refuseUnread(&refusal{status: http.StatusUnsupportedMediaType, message: "The body must be JSON, in UTF-8 and not encoded, with the content type application/json."})
 		return nil, nil, false
 	}
-	most := x.call.Core.Sizes.LLM
 	body, err := forward.ReadBody(x.r, most)
 	if err != nil {
 		x.refuseBody(err)
