@@ -472,3 +472,43 @@ func TestForgottenClient(t *testing.T) {
 		}
 	})
 }
+
+// TestStillKnown checks when a provider is asked whether it knows our client before a user is sent there. A client of an
+// administrator is not asked about: nothing could replace it. An answer is believed for a while, a silence is not.
+func TestStillKnown(t *testing.T) {
+	for name, tc := range map[string]struct {
+		kind   storage.OAuthClientKind
+		status int
+		code   string
+		known  bool
+		asked  [2]int // requests of the first check, and of the second one right after it
+	}{
+		"registered, known":     {kind: storage.ClientRegistered, status: http.StatusBadRequest, code: "invalid_grant", known: true, asked: [2]int{1, 0}},
+		"registered, silence":   {kind: storage.ClientRegistered, status: http.StatusServiceUnavailable, known: true, asked: [2]int{1, 1}},
+		"registered, forgotten": {kind: storage.ClientRegistered, status: http.StatusUnauthorized, code: "invalid_client", asked: [2]int{4, 4}},
+		"configured":            {kind: storage.ClientConfigured, status: http.StatusUnauthorized, code: "invalid_client", known: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := setup(t)
+			b.provider.set(func(p *provider) { p.expires = b.clock.now().Add(24 * time.Hour).Unix() }) // with a secret
+			b.connect()
+			c := b.client()
+			c.Kind = tc.kind
+			b.doubt(b.server)
+			asked := 0
+			b.provider.set(func(p *provider) {
+				p.instead = func(w http.ResponseWriter, _ url.Values) bool {
+					asked++
+					answer(w, tc.status, map[string]any{"error": tc.code})
+					return true
+				}
+			})
+			for i, want := range tc.asked {
+				asked = 0
+				if got := b.stillKnown(t.Context(), b.server, c); got != tc.known || asked != want {
+					t.Errorf("check %d: known %v after %d requests, want %v after %d", i+1, got, asked, tc.known, want)
+				}
+			}
+		})
+	}
+}
