@@ -275,8 +275,10 @@ func (serverless) UpdateServer(context.Context, string, string, func(*storage.Se
 func TestForgottenIsLookedAt(t *testing.T) {
 	b := setup(t)
 	b.begin()
-	b.doubt(b.server)
 	c := b.client()
+	if err := b.ForgetClient(t.Context(), b.server); err != nil {
+		t.Fatal(err)
+	}
 	if b.sightings.recent(b.server.ID, sightOf(b.server, c), b.clock.now()) || b.proofs.recent(b.server.ID, c.ClientID, b.clock.now()) {
 		t.Error("it is believed still")
 	}

@@ -108,8 +108,8 @@ func (b *Broker) ForgetClient(ctx context.Context, s storage.Server) error {
 	if s.Status != storage.ServerError {
 		return nil
 	}
-	if err := b.activate(ctx, s); err != nil && !errors.Is(err, storage.ErrNotFound) {
+	if err := b.activate(ctx, s); !errors.Is(err, storage.ErrNotFound) {
 		return err
 	}
-	return nil
+	return nil // the server is gone too
 }
