@@ -43,7 +43,7 @@ prepare: setup ## set up, then download, install and compile all that the tests 
 	.ci/with-go env RACE="$(RACE)" .ci/prepare
 
 .PHONY: quick
-quick: ## the tests beside the code, without the race detector: under a minute once all is compiled
+quick: ## the tests beside the code, without the race detector; what has not changed comes from the cache
 	.ci/with-go bash -c 'go test $$(go list ./... | grep -v /integration)'
 
 .PHONY: test
