@@ -44,7 +44,7 @@ prepare: setup ## set up, then download, install and compile all that the tests 
 
 .PHONY: quick
 quick: ## the tests beside the code, without the race detector; what has not changed comes from the cache
-	.ci/with-go bash -c 'go test $$(go list ./... | grep -v /integration)'
+	.ci/with-go bash -c 'units=$$(.ci/units) && go test $$units'
 
 .PHONY: test
 test: prepare ## prepare, then run every test, a line for each package; all but the black-box tests with the race detector

@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// isWhat finds definitions by a clause, in which the reader waits for the noun: "X is what holds the lock" instead of
-// "X holds the lock".
+// isWhat matches a definition by a clause: "X is what holds the lock". The comment should say "X holds the lock".
 var isWhat = regexp.MustCompile(`\b(is|are) what\b`)
 
 // TestPlainEnglish checks that comments say directly what a thing is or does. Tests are left out.
