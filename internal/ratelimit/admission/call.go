@@ -93,7 +93,8 @@ func (a *Admitter) matched(ctx context.Context, c *Call) (*limit.Matched, error)
 	}
 	s.matched, s.at = m, now
 	if c.Recent != nil {
-		c.Recent.last.Store(&recentMatch{at: now, server: c.Server.ID, agent: agent, matched: m})
+		// The agent of a long stream may have changed since the stream was described: the limits are those of the subject.
+		c.Recent.last.Store(&recentMatch{at: now, server: c.Server.ID, agent: subject.AgentID, matched: m})
 	}
 	return m, nil
 }

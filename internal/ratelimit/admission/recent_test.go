@@ -16,7 +16,7 @@ func TestRecent(t *testing.T) {
 		t.Helper()
 		c := counted()
 		c.Subject, c.Recent, c.Server = who, remembered, &storage.Server{ID: server}
-		if agent != "" {
+		if who.subject.AgentID = agent; agent != "" {
 			c.Agent = &storage.Agent{ID: agent}
 		}
 		before := who.asked
@@ -51,6 +51,27 @@ func TestRecent(t *testing.T) {
 		if asked := look(step.server, step.agent, step.recent); asked != step.asked {
 			t.Errorf("step %d: looked up anew: %v", i, asked)
 		}
+	}
+}
+
+// TestRecentOfChangedAgent checks that a stream whose agent has changed since it was described leaves the limits of the
+// new agent to no call of the former one.
+func TestRecentOfChangedAgent(t *testing.T) {
+	g := newGate(t, rate(storage.Scope{Type: storage.ScopeAgent, Value: "new"}, 10, 0))
+	recent := new(Recent)
+	counters := func(described, now string) int {
+		c := counted()
+		c.Agent, c.Recent, c.Subject = &storage.Agent{ID: described}, recent, &user{subject: limit.Subject{AgentID: now}}
+		if refused, err := g.Look(t.Context(), c); refused != nil || err != nil {
+			t.Fatal(refused, err)
+		}
+		return c.State.matched.Len()
+	}
+	if n := counters("former", "new"); n != 1 {
+		t.Errorf("the stream has %d counters", n)
+	}
+	if n := counters("former", "former"); n != 0 {
+		t.Errorf("a call of the former agent has %d counters", n)
 	}
 }
 
