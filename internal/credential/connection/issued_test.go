@@ -79,30 +79,19 @@ func TestFormerClientRevokes(t *testing.T) {
 
 // TestFormerClientUnknown ends connections whose client is unknown, or whose end may end more. That is counted.
 func TestFormerClientUnknown(t *testing.T) {
-	forget := func(b *bundle, kind storage.OAuthClientKind) {
-		b.edit(func(c *storage.Connection) {
-			g, err := b.openGrant(*c)
-			if err != nil {
-				b.t.Fatal(err)
-			}
-			g.Issued = issued{Kind: kind}
-			if c.SealedCredential, err = b.sealGrant(b.key, g); err != nil {
-				b.t.Fatal(err)
-			}
-		})
-	}
 	for name, tc := range map[string]struct {
-		kind storage.OAuthClientKind
-		end  func(b *bundle) error
+		by  issued
+		end func(b *bundle) error
 	}{
 		"stored by an older version":       {end: func(b *bundle) error { return b.Disconnect(b.t.Context(), b.key) }},
-		"configured, whose secret is gone": {kind: storage.ClientConfigured, end: func(b *bundle) error { return b.Disconnect(b.t.Context(), b.key) }},
-		"configured, connected anew":       {kind: storage.ClientConfigured, end: func(b *bundle) error { b.connect(); return nil }},
+		"configured, whose secret is gone": {by: issued{Kind: storage.ClientConfigured, Endpoint: "https://id.test/revoke", Elsewhere: true}, end: func(b *bundle) error { return b.Disconnect(b.t.Context(), b.key) }},
+		"configured, by an older version":  {by: issued{Kind: storage.ClientConfigured}, end: func(b *bundle) error { return b.Disconnect(b.t.Context(), b.key) }},
+		"configured, connected anew":       {by: issued{Kind: storage.ClientConfigured}, end: func(b *bundle) error { b.connect(); return nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := setup(t)
 			b.former()
-			forget(b, tc.kind)
+			b.editGrant(func(g *grant) { g.Issued = tc.by })
 			if err := tc.end(b); err != nil {
 				t.Fatal(err)
 			}
@@ -159,16 +148,7 @@ func TestIssuedIsLearned(t *testing.T) {
 		return g.Issued
 	}
 	want := issuedNow()
-	b.edit(func(c *storage.Connection) {
-		g, err := b.openGrant(*c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		g.Issued = issued{}
-		if c.SealedCredential, err = b.sealGrant(b.key, g); err != nil {
-			t.Fatal(err)
-		}
-	})
+	b.editGrant(func(g *grant) { g.Issued = issued{} })
 	b.clock.advance(time.Hour)
 	b.use(b.Broker)
 	if got := issuedNow(); got.Kind != storage.ClientRegistered || got.Kind != want.Kind || got.Endpoint != want.Endpoint || got.Method != want.Method {

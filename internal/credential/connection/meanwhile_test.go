@@ -31,16 +31,7 @@ func TestBrokenMeanwhileConnected(t *testing.T) {
 			b.edit(func(c *storage.Connection) { c.SealedCredential[len(c.SealedCredential)-1] ^= 1 })
 		},
 		"has expired": func(b *bundle) {
-			b.edit(func(c *storage.Connection) {
-				g, err := b.openGrant(*c)
-				if err != nil {
-					b.t.Fatal(err)
-				}
-				g.Refresh = grant{}.Refresh
-				if c.SealedCredential, err = b.sealGrant(b.key, g); err != nil {
-					b.t.Fatal(err)
-				}
-			})
+			b.editGrant(func(g *grant) { g.Refresh = grant{}.Refresh })
 			b.clock.advance(2 * time.Hour)
 		},
 	} {
@@ -74,6 +65,21 @@ func (b *bundle) edit(change func(c *storage.Connection)) {
 	}); err != nil {
 		b.t.Fatal(err)
 	}
+}
+
+// editGrant changes the sealed grant of the connection.
+func (b *bundle) editGrant(change func(g *grant)) {
+	b.t.Helper()
+	b.edit(func(c *storage.Connection) {
+		g, err := b.openGrant(*c)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		change(&g)
+		if c.SealedCredential, err = b.sealGrant(b.key, g); err != nil {
+			b.t.Fatal(err)
+		}
+	})
 }
 
 // TestUndoMeanwhileConnected checks that a user who connects again during an undo stays connected. Nothing of the new

@@ -82,7 +82,7 @@ func TestEndpointsMoved(t *testing.T) {
 			before := b.server.Entry.OAuth
 			b.connect()
 			if c.older {
-				b.forgetEndpoint()
+				b.editGrant(func(g *grant) { g.Issued = issued{Kind: g.Issued.Kind, Origins: g.Issued.Origins} })
 			}
 			other, asked := otherProvider(t)
 			b.change(c.change(other))
@@ -181,21 +181,6 @@ func TestMayGoTo(t *testing.T) {
 	if !i.mayGoTo(elsewhere, &storage.DirectoryEntry{Source: storage.SourceCatalogue}) {
 		t.Error("an operator cannot follow a provider")
 	}
-}
-
-// forgetEndpoint makes the connection one of a version that did not keep the endpoint of a client with a secret.
-func (b *bundle) forgetEndpoint() {
-	b.t.Helper()
-	b.edit(func(c *storage.Connection) {
-		g, err := b.openGrant(*c)
-		if err != nil {
-			b.t.Fatal(err)
-		}
-		g.Issued = issued{Kind: g.Issued.Kind, Origins: g.Issued.Origins}
-		if c.SealedCredential, err = b.sealGrant(b.key, g); err != nil {
-			b.t.Fatal(err)
-		}
-	})
 }
 
 func both(first, second func(at string) func(*storage.DirectoryEntry)) func(at string) func(*storage.DirectoryEntry) {
