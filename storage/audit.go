@@ -113,7 +113,7 @@ type AuditChain struct {
 // record's sequence and its hash, which covers the text and all records before it. Zero means none.
 type AuditMAC [20]byte
 
-// AuditMACs makes and checks MACs, like seal.Tagger.
+// AuditMACs makes and checks MACs, like seal.MAC.
 type AuditMACs interface {
 	AppendMAC(to, message []byte) []byte
 	CheckMAC(message, mac []byte) bool

@@ -188,7 +188,7 @@ func (o *auditOptions) keys(ctx context.Context, store storage.DataKeys) (public
 	if err != nil {
 		return nil, nil, err
 	}
-	return ring.Signer(record.SigningPurpose).Public(), ring.Tagger(record.MACPurpose), nil
+	return ring.Signer(record.SigningPurpose).Public(), ring.MAC(record.MACPurpose), nil
 }
 
 // keyring opens the keyring with the master keys.

@@ -209,7 +209,7 @@ func (m *memory) AddDataKey(_ context.Context, k storage.DataKey) error {
 // gatewayKeys holds the keys of a gateway.
 type gatewayKeys struct {
 	signer *seal.Signer
-	macs   *seal.Tagger
+	macs   *seal.MAC
 }
 
 func newGatewayKeys() gatewayKeys {
@@ -221,7 +221,7 @@ func newGatewayKeys() gatewayKeys {
 	if err != nil {
 		panic(err)
 	}
-	return gatewayKeys{ring.Signer("audit"), ring.Tagger("audit")}
+	return gatewayKeys{ring.Signer("audit"), ring.MAC("audit")}
 }
 
 // checks returns the keys of a verification.

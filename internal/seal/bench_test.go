@@ -25,7 +25,7 @@ func BenchmarkTokenSeal(b *testing.B) {
 }
 
 func BenchmarkMACSums(b *testing.B) {
-	m := newKeyring(b).MAC("bench")
+	m := newKeyring(b).Digester("bench")
 	message := []byte("dw-0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLM")
 	b.ReportAllocs()
 	for b.Loop() {

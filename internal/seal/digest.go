@@ -7,25 +7,25 @@ import (
 	"sync"
 )
 
-// MAC makes keyed digests for one purpose (HMAC-SHA256, RFC 2104). They are stored for looking values up: a reader
+// Digester makes keyed digests for one purpose (HMAC-SHA256, RFC 2104). They are stored for looking values up: a reader
 // who has only the store cannot guess the values. It is safe for concurrent use.
-type MAC struct{ keys *derived[*hashes] }
+type Digester struct{ keys *derived[*hashes] }
 
-// MAC returns digests for one purpose. Its keys are derived from the data keys and the purpose, like those of Sealer.
-func (k *Keyring) MAC(purpose string) *MAC {
-	return &MAC{newDerived(k, "durward digest\x00"+purpose, keySize, newHashes)}
+// Digester returns digests for one purpose. Its keys are derived from the data keys and the purpose, like those of Sealer.
+func (k *Keyring) Digester(purpose string) *Digester {
+	return &Digester{newDerived(k, "durward digest\x00"+purpose, keySize, newHashes)}
 }
 
 // Sum returns the digest of a message under the current key, 32 bytes.
-func (m *MAC) Sum(message []byte) []byte {
-	_, key := m.keys.current()
+func (d *Digester) Sum(message []byte) []byte {
+	_, key := d.keys.current()
 	return key.sum(nil, message)
 }
 
 // Sums returns the digests that Sum gives under each key, the newest key's first.
-func (m *MAC) Sums(message []byte) [][]byte {
-	m.keys.ring.freshen()
-	made := m.keys.all()
+func (d *Digester) Sums(message []byte) [][]byte {
+	d.keys.ring.freshen()
+	made := d.keys.all()
 	sums, room := make([][]byte, len(made.from.versions)), make([]byte, 0, len(made.from.versions)*sha256.Size)
 	for i, version := range made.from.versions {
 		room = made.keys[version]().sum(room, message)

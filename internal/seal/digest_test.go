@@ -13,11 +13,11 @@ func TestMAC(t *testing.T) {
 		t.Fatal(err)
 	}
 	message := []byte("what is looked up")
-	digest := one.MAC("a").Sum(message)
-	if len(digest) != 32 || !bytes.Equal(digest, one.MAC("a").Sum(message)) {
+	digest := one.Digester("a").Sum(message)
+	if len(digest) != 32 || !bytes.Equal(digest, one.Digester("a").Sum(message)) {
 		t.Errorf("%x", digest)
 	}
-	if bytes.Equal(digest, one.MAC("b").Sum(message)) || bytes.Equal(digest, newKeyring(t).MAC("a").Sum(message)) || bytes.Equal(digest, one.MAC("a").Sum(message[1:])) {
+	if bytes.Equal(digest, one.Digester("b").Sum(message)) || bytes.Equal(digest, newKeyring(t).Digester("a").Sum(message)) || bytes.Equal(digest, one.Digester("a").Sum(message[1:])) {
 		t.Error("another purpose, gateway or message has the same digest")
 	}
 	// Values stored under an older key are still found, and new digests are made with the newer one.
@@ -28,8 +28,8 @@ func TestMAC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sums := two.MAC("a").Sums(message)
-	if len(sums) != 2 || !bytes.Equal(sums[0], two.MAC("a").Sum(message)) || !bytes.Equal(sums[1], digest) || bytes.Equal(sums[0], sums[1]) {
+	sums := two.Digester("a").Sums(message)
+	if len(sums) != 2 || !bytes.Equal(sums[0], two.Digester("a").Sum(message)) || !bytes.Equal(sums[1], digest) || bytes.Equal(sums[0], sums[1]) {
 		t.Errorf("%x", sums)
 	}
 }

@@ -1,7 +1,7 @@
 // Package seal encrypts, signs and hides secrets. Secret is a string that no printer, logger or encoder shows. Keyring
 // encrypts stored values, and derives keys from its own for everything else: TokenSealer encrypts short tokens that
-// clients get (session ids, undo tokens), Signer signs, MAC makes digests for looking values up, Tagger makes tags that
-// show where a value comes from.
+// clients get (session ids, undo tokens), Signer signs, Digester makes digests for looking values up, MAC makes codes
+// that show where a value comes from.
 //
 // The package keeps nothing but data keys, through storage.DataKeys. It opens no file and no connection, and writes no
 // log. None of its errors holds a secret.

@@ -41,7 +41,7 @@ func TestSettling(t *testing.T) {
 			return k
 		}
 		one, other := open(), open()
-		tokens, otherTokens, digests := one.Sealer("session"), other.Sealer("session"), other.MAC("api key")
+		tokens, otherTokens, digests := one.Sealer("session"), other.Sealer("session"), other.Digester("api key")
 		if err := store.AddDataKey(t.Context(), NewDataKey(m, 2, time.Now())); err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +67,7 @@ func TestSettling(t *testing.T) {
 		// one hears of it, other does nothing for a while: then its first use waits.
 		time.Sleep(settleTime + time.Second)
 		token := tokens.Seal([]byte("s"), nil)
-		digest := one.MAC("api key").Sum([]byte("k"))
+		digest := one.Digester("api key").Sum([]byte("k"))
 		if sealed, _ := one.Seal([]byte("x"), place); sealed[4] != 2 {
 			t.Error("the new key is not used")
 		}
@@ -88,7 +88,7 @@ func TestLookupHearsOfKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		digests := k.MAC("api key")
+		digests := k.Digester("api key")
 		time.Sleep(time.Hour)
 		if err := store.AddDataKey(t.Context(), NewDataKey(m, 2, time.Now())); err != nil {
 			t.Fatal(err)

@@ -15,22 +15,22 @@ func TestTagger(t *testing.T) {
 		t.Fatal(err)
 	}
 	message := []byte("a place in a chain")
-	tag := one.Tagger("a").AppendMAC([]byte("before"), message)[len("before"):]
-	if len(tag) != TagSize || !one.Tagger("a").CheckMAC(message, tag) {
+	tag := one.MAC("a").AppendMAC([]byte("before"), message)[len("before"):]
+	if len(tag) != MACSize || !one.MAC("a").CheckMAC(message, tag) {
 		t.Fatalf("%x", tag)
 	}
-	if one.Tagger("b").CheckMAC(message, tag) || newKeyring(t).Tagger("a").CheckMAC(message, tag) || one.Tagger("a").CheckMAC(message[1:], tag) {
+	if one.MAC("b").CheckMAC(message, tag) || newKeyring(t).MAC("a").CheckMAC(message, tag) || one.MAC("a").CheckMAC(message[1:], tag) {
 		t.Error("a tag is good for another purpose, gateway or message")
 	}
 	for i := range tag {
 		changed := bytes.Clone(tag)
 		changed[i] ^= 1
-		if one.Tagger("a").CheckMAC(message, changed) {
+		if one.MAC("a").CheckMAC(message, changed) {
 			t.Errorf("good with another byte %d", i)
 		}
 	}
-	for _, other := range [][]byte{nil, tag[:TagSize-1], append(bytes.Clone(tag), 0), make([]byte, TagSize)} {
-		if one.Tagger("a").CheckMAC(message, other) {
+	for _, other := range [][]byte{nil, tag[:MACSize-1], append(bytes.Clone(tag), 0), make([]byte, MACSize)} {
+		if one.MAC("a").CheckMAC(message, other) {
 			t.Errorf("%x is good", other)
 		}
 	}
@@ -48,7 +48,7 @@ func TestTagger(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tags := two.Tagger("a")
+	tags := two.MAC("a")
 	if !tags.CheckMAC(message, tag) || !bytes.Equal(tags.AppendMAC(nil, message), tag) {
 		t.Error("another tag under the same data key")
 	}

@@ -264,11 +264,11 @@ func (a *App) furnish(ctx context.Context, core *Core) (err error) {
 		return err
 	}
 	core.digester = apikey.NewDigester(core.Keyring)
-	core.Audit.SetKeys(core.Keyring.Signer(record.SigningPurpose), core.Keyring.Tagger(record.MACPurpose))
+	core.Audit.SetKeys(core.Keyring.Signer(record.SigningPurpose), core.Keyring.MAC(record.MACPurpose))
 	core.Browsers = websession.NewSealer(core.Keyring, core.PublicURL, func() time.Time { return core.Shared(time.Now()) })
 	core.bindApprovals(a.ApprovalClients)
 	core.Sessions = session.New(core.Keyring.Sealer("mcp session"), time.Now)
-	core.Questions = session.NewQuestions(core.Keyring.Tagger("mcp question"))
+	core.Questions = session.NewQuestions(core.Keyring.MAC("mcp question"))
 	core.Broker, err = a.newBroker(core) // the last: with it the core is furnished
 	return err
 }

@@ -79,14 +79,14 @@ func base62(n *big.Int, width int) string {
 }
 
 // Digester makes the digests that are stored for keys.
-type Digester struct{ mac *seal.MAC }
+type Digester struct{ digests *seal.Digester }
 
 // NewDigester makes a Digester with keys that are derived from the keyring's.
-func NewDigester(keyring *seal.Keyring) *Digester { return &Digester{keyring.MAC("api key")} }
+func NewDigester(keyring *seal.Keyring) *Digester { return &Digester{keyring.Digester("api key")} }
 
 // Digest returns the stored digest for a new key: an HMAC of the whole key.
-func (d *Digester) Digest(key seal.Secret) []byte { return d.mac.Sum([]byte(key.Reveal())) }
+func (d *Digester) Digest(key seal.Secret) []byte { return d.digests.Sum([]byte(key.Reveal())) }
 
 // Lookup returns the possible stored digests of a presented key, the likeliest first. There is one for each key of the
 // keyring, so that API keys outlive a change of it.
-func (d *Digester) Lookup(key seal.Secret) [][]byte { return d.mac.Sums([]byte(key.Reveal())) }
+func (d *Digester) Lookup(key seal.Secret) [][]byte { return d.digests.Sums([]byte(key.Reveal())) }

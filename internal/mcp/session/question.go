@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// MACs makes and checks keyed digests of a fixed length, like seal.Tagger. The digest of one message stays the same
+// MACs makes and checks keyed digests of a fixed length, like seal.MAC. The digest of one message stays the same
 // as long as its key does.
 type MACs interface {
 	AppendMAC(to, message []byte) []byte

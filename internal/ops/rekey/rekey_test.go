@@ -139,7 +139,7 @@ func TestRewrap(t *testing.T) {
 	former, next := newMaster(t), newMaster(t)
 	_, store := filled(t, former, 4)
 	running := ring(t, store, former)
-	digest, token := running.MAC("api key").Sum([]byte("key")), running.Sealer("session").Seal([]byte("s"), nil)
+	digest, token := running.Digester("api key").Sum([]byte("key")), running.Sealer("session").Seal([]byte("s"), nil)
 
 	if _, err := Rewrap(t.Context(), store, []seal.MasterKey{next}); err == nil || !strings.Contains(err.Error(), former.ID()) {
 		t.Errorf("without the former key: %v", err)
@@ -152,7 +152,7 @@ func TestRewrap(t *testing.T) {
 	check(t, store, running)
 	after := ring(t, store, next)
 	check(t, store, after)
-	if !bytes.Equal(after.MAC("api key").Sum([]byte("key")), digest) {
+	if !bytes.Equal(after.Digester("api key").Sum([]byte("key")), digest) {
 		t.Error("API keys are no good any more")
 	}
 	if _, err := after.Sealer("session").Open(token, nil); err != nil {
