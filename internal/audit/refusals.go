@@ -30,6 +30,7 @@ type refusals struct {
 	tokens bucket
 	all    bucket
 	users  map[refusedUser]*bucket
+	swept  time.Time        // the time of the last look for idle users
 	untold map[string]int64 // unrecorded refusals by organization since the last call of tell
 }
 
@@ -65,7 +66,9 @@ func (r *refusals) user(who refusedUser, now time.Time) *bucket {
 	if b := r.users[who]; b != nil {
 		return b
 	}
-	if len(r.users) >= maxRefused {
+	// Not at each refusal: when many users are refused, all of them would be looked at each time.
+	if len(r.users) >= maxRefused && now.Sub(r.swept) >= time.Second {
+		r.swept = now
 		for who, b := range r.users {
 			if b.idle(now) {
 				delete(r.users, who)

@@ -126,10 +126,11 @@ func (v *visit) attempt() (attempt oidclogin.Attempt, query url.Values, ok bool)
 		return attempt, nil, false
 	}
 	query, err = url.ParseQuery(v.r.URL.RawQuery)
-	if err != nil || !attempt.Matches(query, v.now()) {
+	now := v.now() // one time for both: an attempt that ends between them is neither valid nor spent
+	if err != nil || !attempt.Matches(query, now) {
 		return attempt, nil, false
 	}
-	return attempt, query, spentLogins.take(attempt.State, attempt.Expires, v.now())
+	return attempt, query, spentLogins.take(attempt.State, attempt.Expires, now)
 }
 
 func (v *visit) refuseLogin(err error, attempt oidclogin.Attempt) {

@@ -2,8 +2,9 @@ package session
 
 import (
 	"crypto/sha256"
-	"sync"
 	"time"
+
+	"github.com/durward-gateway/durward/internal/cache/expiring"
 )
 
 // maxSpent is the number of used logins that are remembered. With more than that within ten minutes the oldest is
@@ -12,30 +13,17 @@ const maxSpent = 10_000
 
 // spentLogins holds the used logins of all configurations of the process: an attempt is kept in the browser, so no
 // other place could tell that it comes back.
-var spentLogins spent
+var spentLogins = newSpent()
 
 type spent struct {
-	mu    sync.Mutex
-	until map[[sha256.Size]byte]time.Time
-	order [][sha256.Size]byte // oldest first
+	states expiring.Map[[sha256.Size]byte, struct{}]
+}
+
+func newSpent() *spent {
+	return &spent{expiring.Map[[sha256.Size]byte, struct{}]{Most: maxSpent}}
 }
 
 // take marks a state as used, and reports whether it was not before. It is remembered until it expires.
 func (s *spent) take(state string, expires, now time.Time) bool {
-	key := sha256.Sum256([]byte(state))
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, used := s.until[key]; used {
-		return false
-	}
-	if s.until == nil {
-		s.until = make(map[[sha256.Size]byte]time.Time)
-	}
-	for len(s.order) > 0 && (len(s.order) >= maxSpent || !now.Before(s.until[s.order[0]])) {
-		delete(s.until, s.order[0])
-		s.order = s.order[1:]
-	}
-	s.until[key] = expires
-	s.order = append(s.order, key)
-	return true
+	return s.states.Add(sha256.Sum256([]byte(state)), struct{}{}, expires, now)
 }

@@ -10,23 +10,23 @@ import (
 
 func TestSpent(t *testing.T) {
 	now := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
-	var s spent
+	s := newSpent()
 	if !s.take("a", now.Add(time.Minute), now) || s.take("a", now.Add(time.Minute), now) || !s.take("b", now.Add(time.Minute), now) {
 		t.Error("a state is good twice, or not once")
 	}
-	if now = now.Add(time.Minute); !s.take("c", now.Add(time.Minute), now) || len(s.until) != 1 || len(s.order) != 1 {
-		t.Errorf("%d states are kept beyond their time", len(s.until))
+	if now = now.Add(time.Minute); !s.take("c", now.Add(time.Minute), now) || s.states.Len() != 1 {
+		t.Errorf("%d states are kept beyond their time", s.states.Len())
 	}
 	for i := range 2 * maxSpent {
 		s.take(fmt.Sprint(i), now.Add(time.Minute), now)
 	}
-	if len(s.until) != maxSpent || len(s.order) != maxSpent {
-		t.Errorf("%d states are kept", len(s.until))
+	if s.states.Len() != maxSpent {
+		t.Errorf("%d states are kept", s.states.Len())
 	}
 }
 
 func TestSpentByManyAtOnce(t *testing.T) {
-	var s spent
+	s := newSpent()
 	var all sync.WaitGroup
 	var taken atomic.Int64
 	for range 1000 {

@@ -1,7 +1,6 @@
 package connection
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -56,49 +55,5 @@ func TestMemoryEnds(t *testing.T) {
 	w.forget(key)
 	if !w.due(key, now.Add(wantEvery)) {
 		t.Error("a permission was forgotten, and is not due")
-	}
-}
-
-// TestMemoryIsBounded checks that only expired facts are dropped when too many are remembered.
-func TestMemoryIsBounded(t *testing.T) {
-	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	for name, memory := range map[string]struct {
-		lifetime time.Duration
-		make     func() (note func(n int, now time.Time), size func() int)
-	}{
-		"proofs": {proofLifetime, func() (func(int, time.Time), func() int) {
-			p := new(proofs)
-			return func(n int, now time.Time) { p.note(fmt.Sprint(n), "client", now) }, func() int { return len(p.seen) }
-		}},
-		"sightings": {sightingLifetime, func() (func(int, time.Time), func() int) {
-			l := new(sightings)
-			return func(n int, now time.Time) { l.note(fmt.Sprint(n), sight{}, now) }, func() int { return len(l.seen) }
-		}},
-		"wants": {wantEvery, func() (func(int, time.Time), func() int) {
-			w := new(wants)
-			return func(n int, now time.Time) { w.due(storage.ConnectionKey{UserID: fmt.Sprint(n)}, now) }, func() int { return len(w.noted) }
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			note, size := memory.make()
-			note(-1, began.Add(1)) // lives a moment longer than the others
-			for n := range tooMany - 2 {
-				note(n, began)
-			}
-			over := began.Add(memory.lifetime)
-			if note(-2, over); size() != tooMany {
-				t.Errorf("%d are left where there was room", size())
-			}
-			if note(-3, over); size() != 3 {
-				t.Errorf("%d are left", size())
-			}
-			note, size = memory.make()
-			for n := range tooMany + 1 {
-				note(n, began)
-			}
-			if size() != tooMany+1 {
-				t.Errorf("%d are left of those that are not over", size())
-			}
-		})
 	}
 }

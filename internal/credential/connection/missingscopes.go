@@ -1,9 +1,9 @@
 package connection
 
 import (
-	"sync"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/cache/expiring"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -17,33 +17,12 @@ const (
 
 // wants remembers the connections for which a missing permission was just noted. The zero value is ready.
 type wants struct {
-	mu    sync.Mutex
-	noted map[storage.ConnectionKey]time.Time
+	noted expiring.Map[storage.ConnectionKey, struct{}]
 }
 
 // due reports whether a permission may be noted now. If so, it counts the permission as noted.
 func (w *wants) due(key storage.ConnectionKey, now time.Time) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if now.Sub(w.noted[key]) < wantEvery { // zero: long ago
-		return false
-	}
-	if w.noted == nil {
-		w.noted = map[storage.ConnectionKey]time.Time{}
-	}
-	if len(w.noted) >= tooMany {
-		for k, last := range w.noted {
-			if now.Sub(last) >= wantEvery {
-				delete(w.noted, k)
-			}
-		}
-	}
-	w.noted[key] = now
-	return true
+	return w.noted.Add(key, struct{}{}, now.Add(wantEvery), now)
 }
 
-func (w *wants) forget(key storage.ConnectionKey) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.noted, key)
-}
+func (w *wants) forget(key storage.ConnectionKey) { w.noted.Delete(key) }

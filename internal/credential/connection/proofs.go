@@ -1,8 +1,9 @@
 package connection
 
 import (
-	"sync"
 	"time"
+
+	"github.com/durward-gateway/durward/internal/cache/expiring"
 )
 
 // proofLifetime is the time for which a provider that accepted our client is believed to know it.
@@ -10,40 +11,16 @@ const proofLifetime = time.Hour
 
 // proofs remembers the servers whose providers have just accepted our client. The zero value is ready.
 type proofs struct {
-	mu   sync.Mutex
-	seen map[string]proof // by server id
-}
-
-type proof struct {
-	clientID string
-	at       time.Time
+	clients expiring.Map[string, string] // client ids by server id
 }
 
 func (p *proofs) recent(server, clientID string, now time.Time) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	last := p.seen[server] // zero: too long ago
-	return last.clientID == clientID && now.Sub(last.at) < proofLifetime
+	accepted, ok := p.clients.Get(server, now)
+	return ok && accepted == clientID
 }
 
 func (p *proofs) note(server, clientID string, now time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.seen == nil {
-		p.seen = map[string]proof{}
-	}
-	if len(p.seen) >= tooMany {
-		for id, last := range p.seen {
-			if now.Sub(last.at) >= proofLifetime {
-				delete(p.seen, id)
-			}
-		}
-	}
-	p.seen[server] = proof{clientID, now}
+	p.clients.Set(server, clientID, now.Add(proofLifetime), now)
 }
 
-func (p *proofs) forget(server string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.seen, server)
-}
+func (p *proofs) forget(server string) { p.clients.Delete(server) }

@@ -1,7 +1,6 @@
 package connection
 
 import (
-	"fmt"
 	"testing"
 	"time"
 )
@@ -31,22 +30,5 @@ func TestProofs(t *testing.T) {
 	}
 	if p.forget("server"); p.recent("server", "client", now) {
 		t.Error("it is not forgotten")
-	}
-}
-
-// TestProofsAreFew checks that what is too old makes room for what is new.
-func TestProofsAreFew(t *testing.T) {
-	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	var p proofs
-	for n := range tooMany - 1 {
-		p.note(fmt.Sprint(n), "client", now)
-	}
-	p.note("young", "client", now.Add(1))
-	if n := len(p.seen); n != tooMany {
-		t.Fatalf("%d are kept", n)
-	}
-	p.note("new", "client", now.Add(proofLifetime))
-	if n := len(p.seen); n != 2 || !p.recent("new", "client", now.Add(proofLifetime)) || !p.recent("young", "client", now.Add(proofLifetime)) {
-		t.Errorf("%d are kept", n)
 	}
 }

@@ -1,7 +1,6 @@
 package connection
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -45,17 +44,6 @@ func TestSightings(t *testing.T) {
 	if l.forget("server"); l.recent("server", seen, now) {
 		t.Error("it is not forgotten")
 	}
-	for n := range tooMany - 1 {
-		l.note(fmt.Sprint(n), seen, now)
-	}
-	l.note("young", seen, now.Add(1))
-	if n := len(l.seen); n != tooMany {
-		t.Fatalf("%d are kept", n)
-	}
-	later := now.Add(sightingLifetime)
-	if l.note("new", seen, later); len(l.seen) != 2 || !l.recent("new", seen, later) || !l.recent("young", seen, later) {
-		t.Errorf("%d are kept", len(l.seen))
-	}
 }
 
 // TestWants checks that a missing permission is noted once a minute for a connection.
@@ -71,20 +59,10 @@ func TestWants(t *testing.T) {
 	if w.forget(keyOf("bob")); !w.due(keyOf("bob"), now) {
 		t.Error("it is not forgotten")
 	}
-	for n := range tooMany - 2 {
-		w.due(keyOf(fmt.Sprint(n)), now)
-	}
-	if n := len(w.noted); n != tooMany {
-		t.Fatalf("%d are kept", n)
-	}
-	later := now.Add(wantEvery)
-	if !w.due(keyOf("new"), later) || len(w.noted) != 2 || w.due(keyOf("alice"), later) {
-		t.Errorf("%d are kept", len(w.noted))
-	}
 }
 
 // TestRetries checks that the time for which a provider is left alone doubles with each failure, up to a minute and a
-// quarter, and that it is forgotten when it is over and many wait.
+// quarter, and that it begins anew when there was no failure for long.
 func TestRetries(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	var r retries
@@ -106,16 +84,13 @@ func TestRetries(t *testing.T) {
 	if r.forget(keyOf("alice")); r.wait(keyOf("alice"), now) != 0 {
 		t.Error("it is not forgotten")
 	}
-	for n := range tooMany - 1 {
-		r.failed(keyOf(fmt.Sprint(n)), now)
+	wait := r.failed(keyOf("alice"), now)
+	if got := r.failed(keyOf("alice"), now.Add(wait+failureLifetime-1)); got < 2*firstWait {
+		t.Errorf("%v after a failure that is remembered", got)
 	}
-	r.failed(keyOf("young"), now.Add(firstWait))
-	if n := len(r.after); n != tooMany {
-		t.Fatalf("%d are kept", n)
-	}
-	later := now.Add(2*firstWait - 1)
-	if r.failed(keyOf("new"), later); len(r.after) != 2 || r.wait(keyOf("young"), later) == 0 {
-		t.Errorf("%d are kept", len(r.after))
+	wait = r.wait(keyOf("alice"), now)
+	if got := r.failed(keyOf("alice"), now.Add(wait+failureLifetime)); got >= 2*firstWait {
+		t.Errorf("%v after a failure that is not remembered", got)
 	}
 }
 

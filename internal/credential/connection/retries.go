@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/cache/expiring"
 	"github.com/durward-gateway/durward/internal/credential/oauth"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
@@ -17,14 +18,13 @@ import (
 const (
 	firstWait = 10 * time.Second
 	lastWait  = time.Minute
-	// tooMany limits the number of remembered failures. Above it, failures whose wait is over are dropped.
-	tooMany = 10_000
+	// failureLifetime is the time after a wait for which a failure is remembered. A failure within it doubles the wait.
+	failureLifetime = time.Hour
 )
 
 // retries remembers the connections whose providers did not answer. The zero value is ready.
 type retries struct {
-	mu    sync.Mutex
-	after map[storage.ConnectionKey]retry
+	failures expiring.Map[storage.ConnectionKey, retry]
 }
 
 type retry struct {
@@ -34,10 +34,8 @@ type retry struct {
 
 // wait returns how long to leave the provider alone. 0 means that it may be asked now.
 func (r *retries) wait(key storage.ConnectionKey, now time.Time) time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if e, ok := r.after[key]; ok {
-		return max(0, e.next.Sub(now))
+	if last, ok := r.failures.Get(key, now); ok {
+		return max(0, last.next.Sub(now))
 	}
 	return 0
 }
@@ -45,32 +43,17 @@ func (r *retries) wait(key storage.ConnectionKey, now time.Time) time.Duration {
 // failed notes a failure and returns the time to wait now. The time doubles with each failure. Up to a quarter is added
 // at random, so that connections of one provider do not come back together.
 func (r *retries) failed(key storage.ConnectionKey, now time.Time) time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.after == nil {
-		r.after = map[storage.ConnectionKey]retry{}
-	}
-	if len(r.after) >= tooMany {
-		for k, e := range r.after {
-			if now.After(e.next) {
-				delete(r.after, k)
-			}
-		}
-	}
 	wait := firstWait
-	if e, ok := r.after[key]; ok {
-		wait = min(2*e.wait, lastWait)
+	if last, ok := r.failures.Get(key, now); ok {
+		wait = min(2*last.wait, lastWait)
 	}
 	spread := wait + rand.N(wait/4) // #nosec G404 -- no secret depends on it
-	r.after[key] = retry{wait: wait, next: now.Add(spread)}
+	next := now.Add(spread)
+	r.failures.Set(key, retry{wait: wait, next: next}, next.Add(failureLifetime), now)
 	return spread
 }
 
-func (r *retries) forget(key storage.ConnectionKey) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.after, key)
-}
+func (r *retries) forget(key storage.ConnectionKey) { r.failures.Delete(key) }
 
 // unsaved keeps tokens that the store could not take from a provider's answer, until it can. The zero value is ready.
 type unsaved struct {

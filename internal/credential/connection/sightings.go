@@ -2,9 +2,9 @@ package connection
 
 import (
 	"strings"
-	"sync"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/cache/expiring"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -24,40 +24,16 @@ func sightOf(s storage.Server, c storage.OAuthClient) sight {
 
 // sightings remembers the servers whose discovery has just agreed with the stored client. The zero value is ready.
 type sightings struct {
-	mu   sync.Mutex
-	seen map[string]sighting // by server id
-}
-
-type sighting struct {
-	sight
-	at time.Time
+	seen expiring.Map[string, sight] // by server id
 }
 
 func (l *sightings) recent(server string, s sight, now time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	last := l.seen[server] // zero: too long ago
-	return last.sight == s && now.Sub(last.at) < sightingLifetime
+	last, ok := l.seen.Get(server, now)
+	return ok && last == s
 }
 
 func (l *sightings) note(server string, s sight, now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.seen == nil {
-		l.seen = map[string]sighting{}
-	}
-	if len(l.seen) >= tooMany {
-		for id, last := range l.seen {
-			if now.Sub(last.at) >= sightingLifetime {
-				delete(l.seen, id)
-			}
-		}
-	}
-	l.seen[server] = sighting{sight: s, at: now}
+	l.seen.Set(server, s, now.Add(sightingLifetime), now)
 }
 
-func (l *sightings) forget(server string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.seen, server)
-}
+func (l *sightings) forget(server string) { l.seen.Delete(server) }

@@ -1,8 +1,9 @@
 package route
 
 import (
-	"sync"
 	"time"
+
+	"github.com/durward-gateway/durward/internal/cache/expiring"
 )
 
 // RefusalKey is a model of a provider, as one organization's account sees it.
@@ -13,10 +14,8 @@ type RefusalKey struct {
 
 // Refusals remembers for a while which models refuse a feature that others accept. Safe for concurrent use.
 type Refusals struct {
-	now func() time.Time
-
-	mu    sync.Mutex
-	until map[RefusalKey]time.Time
+	now     func() time.Time
+	refused expiring.Map[RefusalKey, struct{}]
 }
 
 const (
@@ -29,31 +28,17 @@ func NewRefusals(now func() time.Time) *Refusals {
 	if now == nil {
 		now = time.Now
 	}
-	return &Refusals{now: now, until: make(map[RefusalKey]time.Time)}
+	return &Refusals{now: now, refused: expiring.Map[RefusalKey, struct{}]{Most: mostRefusals}}
 }
 
 // Has reports whether the model is known to refuse the feature.
 func (r *Refusals) Has(k RefusalKey) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	until, ok := r.until[k]
-	return ok && r.now().Before(until)
+	_, ok := r.refused.Get(k, r.now())
+	return ok
 }
 
-// Add records that the model refuses the feature. When there are very many models, expired ones are dropped and no
-// others added.
+// Add records that the model refuses the feature. When there are very many models, the oldest record is dropped.
 func (r *Refusals) Add(k RefusalKey) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	now := r.now()
-	if len(r.until) >= mostRefusals {
-		for known, until := range r.until {
-			if !now.Before(until) {
-				delete(r.until, known)
-			}
-		}
-	}
-	if _, known := r.until[k]; known || len(r.until) < mostRefusals {
-		r.until[k] = now.Add(refusedFor)
-	}
+	r.refused.Set(k, struct{}{}, now.Add(refusedFor), now)
 }

@@ -3,7 +3,6 @@ package route
 import (
 	"fmt"
 	"testing"
-	"time"
 )
 
 func TestRefusals(t *testing.T) {
@@ -21,15 +20,10 @@ func TestRefusals(t *testing.T) {
 	if r.Has(of) {
 		t.Error("known for ever")
 	}
-	for i := range 2 * mostRefusals {
+	for i := range mostRefusals + 1 {
 		r.Add(RefusalKey{Model: fmt.Sprint(i)})
 	}
-	if len(r.until) != mostRefusals || r.Has(of) || !r.Has(RefusalKey{Model: "1"}) {
-		t.Errorf("%d are remembered", len(r.until))
-	}
-	c.at = c.at.Add(2 * time.Hour)
-	r.Add(of)
-	if len(r.until) != 1 || !r.Has(of) {
-		t.Errorf("%d are remembered", len(r.until))
+	if n := r.refused.Len(); n != mostRefusals || r.Has(RefusalKey{Model: "0"}) || !r.Has(RefusalKey{Model: "1"}) {
+		t.Errorf("%d are remembered", n)
 	}
 }
