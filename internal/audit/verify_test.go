@@ -654,7 +654,7 @@ func TestVerifyRace(t *testing.T) {
 			}
 		}
 	}()
-	for range 30 {
+	for range 12 {
 		for len(room) < cap(room) {
 			room <- struct{}{}
 		}

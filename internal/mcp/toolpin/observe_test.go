@@ -253,11 +253,11 @@ func TestBounds(t *testing.T) {
 
 	m = newMemory()
 	big := strings.Repeat("x", maxDefinition-100)
-	for i := range 200 {
+	for i := range 100 {
 		m.now = m.now.Add(time.Minute)
 		m.list(true, entry(fmt.Sprint("tool", i), big+fmt.Sprint(i)))
 	}
-	if size := m.current().size; len(m.pins) != 200 || size > maxKept+2*200*restDefinition {
+	if size := m.current().size; len(m.pins) != 100 || size > maxKept+2*100*restDefinition {
 		t.Errorf("%d pins with %d bytes", len(m.pins), size)
 	}
 }
