@@ -66,9 +66,9 @@ Exit codes: 0, the log is whole; 1, it could not be verified; 2, something was f
 
 What the last checkpoint does not cover yet, up to 10 seconds, can be cut off without
 a trace by whoever can write to the disk, and whoever can write to both disk and store
-can put both back to how they were at an earlier checkpoint. Who keeps the last line of a verification
-elsewhere (number and hash of the last checkpoint) can tell later that nothing up to
-there was taken away.
+can put both back to how they were at an earlier checkpoint. Who keeps the last line of
+a verification elsewhere (number and hash of the last checkpoint) can tell later that
+nothing up to there was taken away.
 `,
 		Args: cobra.NoArgs,
 	}

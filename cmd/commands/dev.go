@@ -42,9 +42,10 @@ answer as OpenAI's and Anthropic's do. Nothing else needs to be installed or run
 and nothing leaves the machine.
 
 It prints where to look, and runs until it is stopped. The page at its address in a
-browser has the rest: users, texts for MCP clients, how to call models. A later start finds the data again: users, keys, servers and
-connections. Everything is kept in the data directory and nowhere else. Once it is
-ready, the file "address" in there holds the address that it listens on.
+browser has the rest: users, texts for MCP clients, how to call models. A later start
+finds the data again: users, keys, servers and connections. Everything is kept in the
+data directory and nowhere else. Once it is ready, the file "address" in there holds the
+address that it listens on.
 
 Anybody who reaches it can log in as anybody, so it listens on loopback addresses
 only.

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"runtime/debug"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 )
@@ -81,6 +84,32 @@ func TestHelp(t *testing.T) {
 	}
 	if out := commandLine(t, "reload", "--help"); !strings.Contains(out, "--config") {
 		t.Errorf("reload --help:\n%s", out)
+	}
+}
+
+// TestHelpFits checks that the text of each command's help fits a usual terminal.
+func TestHelpFits(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	long, found := regexp.MustCompile("(?s)Long: `(.*?)`"), 0
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range long.FindAllSubmatch(source, -1) {
+			found++
+			for line := range strings.Lines(string(text[1])) {
+				if utf8.RuneCountInString(strings.TrimSpace(line)) > 95 {
+					t.Errorf("%s: the help has a line of %d characters: %s", file, utf8.RuneCountInString(line), line)
+				}
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("%d texts are found", found)
 	}
 }
 

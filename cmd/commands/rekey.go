@@ -33,8 +33,8 @@ With --data-keys a new data key is made as well, and everything that is sealed i
 store is sealed anew with it: credentials, client secrets, the providers' keys,
 arguments of held calls. Gateways go on reading and writing. What they write at that
 moment stays as they wrote it, and is sealed anew in a later pass: the command ends
-when nothing is left, at the soonest a minute and a half after the key was made. When it is interrupted, start it
-again: it goes on.
+when nothing is left, at the soonest a minute and a half after the key was made. When it
+is interrupted, start it again: it goes on.
 
 Former data keys stay in the store, wrapped by the new master key: digests of API keys
 and signatures of the audit log were made with keys that are derived from them.

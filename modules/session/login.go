@@ -53,7 +53,7 @@ func (v *visit) login() {
 		}
 	}
 	v.logger.Error("beginning a login", zap.String("issuer", issuer), zap.Error(err))
-	v.unavailable()
+	v.failLogin(err, issuer, back)
 }
 
 func (v *visit) chooseIssuer(issuers []string, back string) {
@@ -134,7 +134,7 @@ func (v *visit) attempt() (attempt oidclogin.Attempt, query url.Values, ok bool)
 }
 
 func (v *visit) refuseLogin(err error, attempt oidclogin.Attempt) {
-	again := link{app.LoginPath + "?" + url.Values{"issuer": {attempt.Issuer}, "return": {attempt.Return}}.Encode(), "Try again"}
+	again := tryAgain(attempt.Issuer, attempt.Return)
 	reason := zap.String("reason", token.Reason(err))
 	v.core.Audit.RefusedToken(err, app.LoginCallbackPath)
 	switch {
@@ -156,8 +156,24 @@ func (v *visit) refuseLogin(err error, attempt oidclogin.Attempt) {
 		v.sayLink(http.StatusForbidden, titleLogin, text, again)
 	default:
 		v.logger.Error("ending a login", reason)
-		v.unavailable()
+		v.failLogin(err, attempt.Issuer, attempt.Return)
 	}
+}
+
+// failLogin answers a login that could not be decided. A provider whose answers cannot be used may stay so until somebody
+// changes its configuration or the gateway's, so the page says who can.
+func (v *visit) failLogin(err error, issuer, back string) {
+	if !errors.Is(err, oidclogin.ErrProvider) && !errors.Is(err, token.ErrUnavailable) {
+		v.unavailable()
+		return
+	}
+	app.SetRetryAfter(v.w)
+	v.sayLink(http.StatusServiceUnavailable, titleLogin, "The gateway has no usable answer from the identity provider "+issuer+". Try again; if it stays so, ask the gateway's operator: the gateway's log says why.", tryAgain(issuer, back))
+}
+
+// tryAgain links to the begin of a login.
+func tryAgain(issuer, back string) link {
+	return link{app.LoginPath + "?" + url.Values{"issuer": {issuer}, "return": {back}}.Encode(), "Try again"}
 }
 
 // deniedText says in words why an identity provider refused a login (RFC 6749 sections 4.1.2.1 and 5.2, OpenID Connect Core

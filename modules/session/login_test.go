@@ -141,7 +141,7 @@ func TestLoginRefused(t *testing.T) {
 		b := g.begin(t, "/login")
 		g.issuer.SetDown(true)
 		defer g.issuer.SetDown(false)
-		g.end(b, nil).page(t, http.StatusServiceUnavailable)
+		g.end(b, nil).page(t, http.StatusServiceUnavailable, "no usable answer from the identity provider "+g.issuer.URL)
 	})
 }
 
@@ -175,7 +175,11 @@ func TestLoginRefusedAtTheTokenEndpoint(t *testing.T) {
 		b := g.begin(t, "/login")
 		g.issuer.Refuse(object{"error": "temporarily_unavailable"})
 		defer g.issuer.Refuse(nil)
-		g.end(b, nil).page(t, http.StatusServiceUnavailable, "Try again in a moment")
+		a := g.end(b, nil)
+		a.page(t, http.StatusServiceUnavailable, "if it stays so, ask the gateway&#39;s operator", ">Try again</a>")
+		if a.header.Get("Retry-After") == "" {
+			t.Error("nothing says when to try again")
+		}
 	})
 }
 
