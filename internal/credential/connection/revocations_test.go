@@ -370,8 +370,9 @@ type dueless struct {
 }
 
 func (s dueless) DueRevocations(ctx context.Context, now time.Time, limit, share int) ([]storage.Revocation, error) {
-	s.asked.Add(1)
-	if err := s.err.Load(); err != nil {
+	err := s.err.Load()
+	s.asked.Add(1) // after that the test changes the error
+	if err != nil {
 		return nil, *err
 	}
 	return s.faultyStore.DueRevocations(ctx, now, limit, share)
