@@ -78,8 +78,8 @@ func (a *Admitter) Charge(ctx context.Context, c *Call, w Work) (*limit.Refusal,
 	if err != nil {
 		return nil, err
 	}
-	s.charged = true
 	if m.Len() == 0 {
+		s.charged = true
 		return nil, nil
 	}
 	cost := limit.Cost{Requests: w.Requests}
@@ -89,7 +89,7 @@ func (a *Admitter) Charge(ctx context.Context, c *Call, w Work) (*limit.Refusal,
 	}
 	var refused *limit.Refusal
 	s.permit, refused, err = a.engine.Charge(ctx, m, cost)
-	s.results = w.Results
+	s.charged, s.results = s.permit != nil, w.Results // a call that was refused does not pass when it is asked about again
 	if refused != nil {
 		a.refused(storage.TrafficMCP, atCharge, refused.Measure)
 	}

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/ratelimit/limit"
+	"github.com/durward-gateway/durward/internal/ratelimit/window"
 	"github.com/durward-gateway/durward/internal/strictjson"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -142,5 +144,43 @@ func TestExemptModels(t *testing.T) {
 	c.State.Exempt()
 	if refused, err := g.LookModels(t.Context(), c); refused != nil || err != nil {
 		t.Errorf("%v, %v", refused, err)
+	}
+}
+
+// unreachable is a coordinator that counts nothing and lets nothing pass.
+type unreachable struct{ limit.Local }
+
+var errUnreachable = errors.New("the counters do not answer")
+
+// Charge implements limit.Coordinator.
+func (unreachable) Charge(context.Context, []window.Charge, []window.State) (limit.Verdict, error) {
+	return limit.Verdict{}, errUnreachable
+}
+
+// TestRefusedIsNotCharged checks that a call which was refused, or could not be counted, does not pass uncounted when it
+// is asked about again.
+func TestRefusedIsNotCharged(t *testing.T) {
+	g := newGate(t, rate(everybody, 1, 0))
+	c := counted()
+	for range 2 {
+		if refused, err := g.Charge(t.Context(), c, Work{Requests: 2}); refused == nil || err != nil {
+			t.Errorf("%v, %v", refused, err)
+		}
+	}
+	reachable := g.engine
+	g.engine = limit.NewEngine(unreachable{})
+	for range 2 {
+		if _, err := g.Charge(t.Context(), c, Work{Requests: 1}); !errors.Is(err, errUnreachable) {
+			t.Errorf("uncounted: %v", err)
+		}
+	}
+	g.engine = reachable
+	for range 2 {
+		if refused, err := g.Charge(t.Context(), c, Work{Requests: 1}); refused != nil || err != nil {
+			t.Errorf("%v, %v", refused, err)
+		}
+	}
+	if requests, _ := g.used(t); requests != 1 {
+		t.Errorf("%d requests are counted", requests)
 	}
 }
