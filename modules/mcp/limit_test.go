@@ -18,10 +18,27 @@ import (
 	"github.com/durward-gateway/durward/internal/mcp/session"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
+	"github.com/durward-gateway/durward/internal/ratelimit/admission"
 	"github.com/durward-gateway/durward/internal/ratelimit/admission/admissiontest"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
+
+// limited returns a handler for calls to an upstream, and a call that an admitter counts.
+func limited(admitter *admission.Admitter, upstream roundTrip) (*Handler, *app.Call) {
+	h := &Handler{Carrier: app.Carrier{Logger: zap.NewNop(), Forwarder: forward.New(forward.Over(upstream), forward.Limits{})}}
+	c := &app.Call{
+		Decision: &app.Decision{Off: true}, Caller: &app.Caller{OrganizationID: "acme"}, Credentials: noCredential{},
+		Server: &storage.Server{ID: "s1", Entry: storage.DirectoryEntry{URL: "https://upstream.example/mcp", Protocol: storage.ProtocolMCP}},
+		Core: &app.Core{Admitter: admitter, Log: slog.New(slog.DiscardHandler), Streams: new(streams.Registry), Sessions: session.New(newTagged(), time.Now), Questions: session.NewQuestions(plainMACs{}), Desk: new(legacysse.Desk), Sizes: app.Sizes{MCP: 1 << 20, Event: 1 << 20}, Metrics: &app.Metrics{
+			Calls:           prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total", Help: "Calls."}, []string{"family", "result"}),
+			UpstreamSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "seconds", Help: "Seconds."}, []string{"family"}),
+			Streams:         prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "streams", Help: "Streams."}, []string{"family"}),
+		}},
+	}
+	c.Limits.Count()
+	return h, c
+}
 
 // TestTokensOfResults checks that results of tools count by what a model reads of them, on every way on which they
 // come, and what was reserved and did not come is given back (T07).
@@ -74,27 +91,18 @@ func TestTokensOfResults(t *testing.T) {
 				return status[0].Tokens.Used
 			}
 			var reserved int64
-			h := &Handler{Carrier: app.Carrier{Logger: zap.NewNop(), Forwarder: forward.New(forward.Over(roundTrip(func(*http.Request) (*http.Response, error) {
+			h, c := limited(admitter, func(*http.Request) (*http.Response, error) {
 				reserved = tokens()
 				body, length := brokenBody(tc.answer, io.EOF), int64(len(tc.answer))
 				if tc.broken != nil {
 					body, length = brokenBody(tc.answer, tc.broken), -1
 				}
 				return &http.Response{StatusCode: tc.status, Header: http.Header{"Content-Type": {tc.kind}}, ContentLength: length, Body: body}, nil
-			})), forward.Limits{})}}
-			c := &app.Call{
-				Decision: &app.Decision{Off: true, Filter: tc.filter}, Caller: &app.Caller{OrganizationID: "acme"}, Credentials: noCredential{},
-				Server: &storage.Server{ID: "s1", Entry: storage.DirectoryEntry{URL: "https://upstream.example/mcp", Protocol: storage.ProtocolMCP}},
-				Core: &app.Core{Admitter: admitter, Log: slog.New(slog.DiscardHandler), Streams: new(streams.Registry), Sessions: session.New(newTagged(), time.Now), Questions: session.NewQuestions(plainMACs{}), Desk: new(legacysse.Desk), Sizes: app.Sizes{MCP: 1 << 20, Event: 1 << 20}, Metrics: &app.Metrics{
-					Calls:           prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total", Help: "Calls."}, []string{"family", "result"}),
-					UpstreamSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "seconds", Help: "Seconds."}, []string{"family"}),
-					Streams:         prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "streams", Help: "Streams."}, []string{"family"}),
-				}},
-			}
+			})
+			c.Decision.Filter = tc.filter
 			r := httptest.NewRequestWithContext(t.Context(), tc.method, "/mcp/demo", strings.NewReader(tc.request))
 			r.Header.Set("Content-Type", "application/json")
 			w := httptest.NewRecorder()
-			c.Limits.Count()
 			if !c.Admit(w, r) {
 				t.Fatalf("%d %s", w.Code, w.Body)
 			}
@@ -116,5 +124,35 @@ func TestTokensOfResults(t *testing.T) {
 				t.Errorf("answered %s", w.Body)
 			}
 		})
+	}
+}
+
+// TestLimitMadeDuringAStream checks that the results on a stream of GET count when an administrator limits tokens after
+// the stream was opened. A client of 2024-11-05 gets all its results there.
+func TestLimitMadeDuringAStream(t *testing.T) {
+	const result = `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"0123456789012345678901234567890123456789"}]}}`
+	epochs, limits, most := new(cache.Epochs), new(admissiontest.Limits), int64(10_000)
+	admitter := admissiontest.New(t, epochs, limits, time.Now)
+	body, upstream := io.Pipe()
+	h, c := limited(admitter, func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, ContentLength: -1, Body: body}, nil
+	})
+	go func() {
+		_, _ = io.WriteString(upstream, "event: endpoint\ndata: /messages\n\n")
+		_, _ = io.WriteString(upstream, ":\n\n") // read after the answer's meter was set up
+		*limits = admissiontest.Limits{{
+			ID: "l", OrganizationID: "acme", Scope: storage.Scope{Type: storage.ScopeOrganization}, Traffic: storage.TrafficMCP, Enabled: true, TokensPerMinute: &most,
+		}}
+		epochs.Bump("acme")
+		_, _ = io.WriteString(upstream, "data: "+result+"\n\n")
+		_ = upstream.Close()
+	}()
+	w := httptest.NewRecorder()
+	if err := h.ServeHTTP(w, app.WithCall(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/mcp/demo", nil), c), nil); err != nil {
+		t.Fatal(err)
+	}
+	status, err := admitter.Status(t.Context(), "acme")
+	if err != nil || len(status) != 1 || status[0].Tokens.Used != 11 {
+		t.Errorf("counted %+v, %v; answered %d %s", status, err, w.Code, w.Body)
 	}
 }

@@ -60,7 +60,11 @@ func (x *exchange) relay(ctx context.Context, response *forward.Response) {
 		x.interrupted(ctx, response, err)
 		return
 	}
-	defer x.call.Core.Admitter.MeterAnswer(ctx, x.call.Admission(), response, x.call.Core.Sizes.MCPEvent())()
+	if x.Kind() == streams.Listen && response.Kind == forward.Events {
+		x.call.Core.Admitter.MeterStream(ctx, x.call.Admission(), response, x.call.Core.Sizes.MCPEvent())
+	} else {
+		defer x.call.Core.Admitter.MeterAnswer(ctx, x.call.Admission(), response, x.call.Core.Sizes.MCPEvent())()
+	}
 	if x.box != nil {
 		merged := x.box.Merge(response.Body, int(x.call.Core.Sizes.MCPEvent()))
 		response.Body = merged

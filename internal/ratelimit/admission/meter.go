@@ -25,6 +25,22 @@ func (a *Admitter) MeterAnswer(ctx context.Context, c *Call, answer *forward.Res
 	return a.meterAnswer(ctx, *c, answer, maxEvent)
 }
 
+// MeterStream does the work of MeterAnswer for an event stream that waits for events. Each event counts by the limits of
+// its own moment, because a limit may be made while the stream is open.
+func (a *Admitter) MeterStream(ctx context.Context, c *Call, answer *forward.Response, maxEvent int64) {
+	if c.State.on {
+		a.meterStream(ctx, *c, answer, maxEvent)
+	}
+}
+
+// meterStream takes a copy for the same reason as meterAnswer.
+func (a *Admitter) meterStream(ctx context.Context, c Call, answer *forward.Response, maxEvent int64) {
+	answer.Body = sse.NewRewriter(answer.Body, int(maxEvent), func(data []byte) ([]byte, bool) {
+		a.MeterText(ctx, &c, data)
+		return nil, false
+	})
+}
+
 // meterAnswer takes a copy of the description, which the answer keeps: other descriptions stay on the stack.
 func (a *Admitter) meterAnswer(ctx context.Context, c Call, answer *forward.Response, maxEvent int64) (done func()) {
 	if whole := answer.Whole(); whole != nil {
@@ -49,19 +65,28 @@ func (a *Admitter) MeterText(ctx context.Context, c *Call, text []byte) {
 	}
 }
 
-// countsTokens reports whether a limit counts tokens for the caller. The call itself has been counted before: when the
-// limits cannot be read any more, it goes on.
+// countsTokens reports whether a limit counts tokens for the caller.
 func (a *Admitter) countsTokens(ctx context.Context, c *Call) bool {
 	if !c.State.on {
 		return false
 	}
-	m, err := a.matched(ctx, c)
-	if err != nil {
-		a.log.Warn("counting the tokens of results", slog.Any("error", err))
+	m := a.present(ctx, c)
+	if m == nil {
 		return false
 	}
 	_, counts := m.SmallestTokens()
 	return counts
+}
+
+// present returns the limits that count a result now. The call itself has been counted before: when the limits cannot be
+// read any more, it goes on, and they are those of before. nil: there were none before.
+func (a *Admitter) present(ctx context.Context, c *Call) *limit.Matched {
+	m, err := a.matched(ctx, c)
+	if err != nil {
+		a.log.Warn("counting the tokens of results", slog.Any("error", err))
+		return c.State.matched
+	}
+	return m
 }
 
 // meter counts the results in a text: a message or a batch of them. A text that is no message counts by its length, for
@@ -108,12 +133,9 @@ func (a *Admitter) delivered(ctx context.Context, c *Call, tokens int64) {
 	}
 	// The result is of another call than this one: streams of GET bring results of revision 2024-11-05, and results of
 	// streams that broke off.
-	m, err := a.matched(ctx, c)
-	if err != nil {
-		a.log.Warn("counting the tokens of a result", slog.Any("error", err))
-		return
+	if m := a.present(ctx, c); m != nil {
+		a.engine.Add(m, tokens)
 	}
-	a.engine.Add(m, tokens)
 }
 
 // copyReader keeps a copy of the bytes that were read from it.

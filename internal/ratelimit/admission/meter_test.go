@@ -110,3 +110,58 @@ func TestResultsOfOtherCalls(t *testing.T) {
 		t.Errorf("%d tokens are counted", tokens)
 	}
 }
+
+// TestLimitsUnreadAfterCharge checks that a result counts by the limits that counted its call, or that counted its stream
+// before, when the limits cannot be read any more. Nothing of the reservation is given back for a result that came.
+func TestLimitsUnreadAfterCharge(t *testing.T) {
+	for _, results := range []int64{1, 0} {
+		g := newGate(t, rate(everybody, 0, 1000))
+		c := counted()
+		if refused, err := g.Charge(t.Context(), c, Work{Requests: 1, Results: results}); refused != nil || err != nil {
+			t.Fatal(refused, err)
+		}
+		g.err = errors.New("away")
+		g.epochs.Bump(acme)
+		answer := &forward.Response{Kind: forward.JSON}
+		answer.SetBody([]byte(result))
+		g.MeterAnswer(t.Context(), c, answer, 500)()
+		c.State.Settle()
+		g.err = nil
+		if _, tokens := g.used(t); tokens != 11 {
+			t.Errorf("%d tokens are counted", tokens)
+		}
+	}
+}
+
+// TestLimitMadeDuringAStream checks that results on a stream which waits for events count from the moment on when a limit
+// counts tokens, and no longer than that.
+func TestLimitMadeDuringAStream(t *testing.T) {
+	g := newGate(t)
+	const event = "data: " + result + "\n\n"
+	at := func(change func()) io.Reader {
+		return io.MultiReader(readerFunc(func([]byte) (int, error) { change(); return 0, io.EOF }), strings.NewReader(event))
+	}
+	limited := func() { g.set(rate(everybody, 0, 1000)) }
+	for _, exempt := range []bool{false, true} {
+		g.set()
+		answer := &forward.Response{Kind: forward.Events, Body: io.MultiReader(
+			strings.NewReader(event), at(limited), strings.NewReader(event), at(func() { g.set() }), at(limited))}
+		c := counted()
+		if exempt {
+			*c.State = State{}
+			c.State.Exempt()
+		}
+		g.MeterStream(t.Context(), c, answer, 500)
+		if passed, err := io.ReadAll(answer.Body); err != nil || string(passed) != strings.Repeat(event, 5) {
+			t.Errorf("%q, %v passed", passed, err)
+		}
+		if _, tokens := g.used(t); tokens != 33 { // only of the stream that counts
+			t.Errorf("exempt %v: %d tokens are counted", exempt, tokens)
+		}
+	}
+}
+
+type readerFunc func(p []byte) (int, error)
+
+// Read implements io.Reader.
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
