@@ -199,6 +199,10 @@ func (b *Broker) prepare(ctx context.Context, s storage.Server, a storage.Attemp
 		// Otherwise an administrator could have the code of a login in progress sent elsewhere, and redeem it.
 		return exchange{}, fail(begin, errors.New("the token endpoint is not the one that the attempt began with"))
 	}
+	if outdated(client, &s.Entry) {
+		// Otherwise a secret that is for another provider now would be sent to this one.
+		return exchange{}, fail(begin, errors.New("the directory entry names other endpoints than those that the attempt began with"))
+	}
 	code, err := codeOf(query, a.Issuer, client)
 	if err != nil {
 		return exchange{}, err

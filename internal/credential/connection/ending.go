@@ -137,17 +137,41 @@ func spares(by *storage.Connection, client storage.OAuthClient, independent bool
 	return client.Kind == storage.ClientRegistered || client.Kind == storage.ClientMetadata
 }
 
-// speaker returns the client that the tokens of a connection were issued to, and its endpoint for revoking them. This is
-// the server's client, or a former one that the connection remembers. No other client gets to know the tokens.
+// speaker returns the client that the tokens of a connection were issued to, and the endpoint for revoking them: those of
+// the server while it stands at the provider, otherwise those that the connection remembers. No other client gets to know
+// the tokens.
 func (e *ending) speaker(ended storage.Ended, then issued) (endpoint string, auth oauth.ClientAuth, err error) {
-	if ended.Client != nil && issuedTo(ended.Former, *ended.Client) {
+	known := ended.Client != nil && issuedTo(ended.Former, *ended.Client)
+	switch {
+	case known && then.stands(ended):
 		auth, err = e.b.auth(ended.Server, *ended.Client)
 		return ended.Client.Endpoints.RevocationEndpoint, auth, err
+	case known && then.Endpoint == "":
+		return "", auth, errEndpointMoved
 	}
-	if !then.known() {
-		return "", auth, errors.New("they were issued to a former client, of which nothing is known any more")
+	auth, err = e.remembered(ended, then)
+	return then.Endpoint, auth, err
+}
+
+// remembered returns the client as it was when the tokens were issued. A secret that an administrator configured is read
+// from the server. If it has been replaced since, it may be for another provider, and is not sent to this one.
+func (e *ending) remembered(ended storage.Ended, then issued) (oauth.ClientAuth, error) {
+	auth := oauth.ClientAuth{ID: ended.Former.ClientID, Secret: then.Secret, Method: then.Method}
+	if !then.Elsewhere {
+		if !then.known() {
+			return auth, errClientUnknown
+		}
+		return auth, nil
 	}
-	return then.Endpoint, oauth.ClientAuth{ID: ended.Former.ClientID, Secret: then.Secret, Method: then.Method}, nil
+	secret, err := e.b.configuredSecret(ended.Server)
+	if err != nil {
+		return auth, err
+	}
+	if !then.had(auth.ID, secret) {
+		return auth, errClientUnknown
+	}
+	auth.Secret = secret
+	return auth, nil
 }
 
 func (e *ending) add(now *end, of tokensOf, endpoint string, auth oauth.ClientAuth, g grant) error {

@@ -1,6 +1,8 @@
 package connection
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"net/url"
 
@@ -19,6 +21,8 @@ type issued struct {
 	Secret   seal.Secret
 	// Elsewhere reports that the client has a secret, which only the server has.
 	Elsewhere bool
+	// Sum is the digest of that secret. It is empty in a grant that an older version stored.
+	Sum seal.Secret
 	// Origins holds the origins of the provider's token and revocation endpoint, blank-separated. It is "" in a grant
 	// that an older version stored.
 	Origins string
@@ -32,9 +36,21 @@ func issuedBy(client storage.OAuthClient, auth oauth.ClientAuth) issued {
 	}
 	by := issued{Kind: client.Kind, Endpoint: at.RevocationEndpoint, Method: auth.Method, Secret: auth.Secret, Origins: provider}
 	if client.Kind == storage.ClientConfigured && !auth.Secret.Empty() {
-		by.Secret, by.Elsewhere = seal.Secret{}, true
+		by.Secret, by.Elsewhere, by.Sum = seal.Secret{}, true, sumOf(auth.ID, auth.Secret)
 	}
 	return by
+}
+
+// sumOf returns a digest by which a client's secret is recognized. It is a secret too, because administrators may choose
+// secrets that can be guessed.
+func sumOf(clientID string, secret seal.Secret) seal.Secret {
+	sum := sha256.Sum256([]byte(clientID + "\x00" + secret.Reveal()))
+	return seal.NewSecret(base64.RawStdEncoding.EncodeToString(sum[:]))
+}
+
+// had reports whether the client had this secret when the tokens were issued.
+func (i issued) had(clientID string, secret seal.Secret) bool {
+	return !secret.Empty() && !i.Sum.Empty() && i.Sum.Equal(sumOf(clientID, secret))
 }
 
 // unknownOrigin is the origin of no URL.
@@ -66,10 +82,44 @@ func (i issued) again(client storage.OAuthClient, auth oauth.ClientAuth, e *stor
 		return next
 	}
 	next.Origins = i.Origins
+	present := !outdated(client, e)
 	if next.Endpoint == "" || !next.mayGoTo(next.Endpoint, e) {
-		next.Endpoint = i.Endpoint
+		next.Endpoint, present = i.Endpoint, false
+	}
+	if !present && !sameOrigin(next.Endpoint, client.Endpoints.TokenEndpoint) {
+		next.Sum = i.Sum // a secret that the token endpoint accepts was not meant for a revocation endpoint elsewhere
 	}
 	return next
+}
+
+// outdated reports whether an entry names the endpoints of another provider than the one where a client was learned: an
+// administrator has changed the entry, and no user has connected since. A secret that was configured since may be for the
+// other provider.
+func outdated(c storage.OAuthClient, e *storage.DirectoryEntry) bool {
+	at := &c.Endpoints
+	for _, endpoint := range [...]struct{ named, learned string }{
+		{e.OAuth.TokenEndpoint, at.TokenEndpoint}, {e.OAuth.RevocationEndpoint, at.RevocationEndpoint},
+	} {
+		if endpoint.named != "" && endpoint.learned != "" && !sameOrigin(endpoint.named, endpoint.learned) {
+			return true
+		}
+	}
+	return false
+}
+
+// stands reports whether the server of a connection is still at the provider that issued these tokens, so that its client
+// may revoke them as it is now.
+func (i issued) stands(ended storage.Ended) bool {
+	e, c := &ended.Server.Entry, ended.Client
+	switch now := c.Endpoints.RevocationEndpoint; {
+	case now == "" && i.Endpoint != "", !i.mayGoTo(now, e):
+		return false
+	case c.Kind != storage.ClientConfigured:
+		return true // its secret belongs to this client alone
+	}
+	where, err := placeOf(siteOf(e), c.Endpoints)
+	return err == nil && where == place{ended.Former.Origin, ended.Former.Resource, ended.Former.Issuer} &&
+		i.mayGoTo(c.Endpoints.TokenEndpoint, e) && !outdated(*c, e)
 }
 
 // revokeAt returns the endpoint at which the tokens are revoked: their client's endpoint now, unless somebody may have put
@@ -90,5 +140,6 @@ func (i issued) revokeAt(now string, e *storage.DirectoryEntry) (string, error) 
 var (
 	// errEndpointMoved concerns grants that an older version stored without their endpoint.
 	errEndpointMoved = errors.New("the revocation endpoint has changed since they were issued")
+	errClientUnknown = errors.New("they were issued to a former client, of which nothing is known any more")
 	errNoEndpoint    = errors.New("their provider has no address to revoke them at: they stay good until they run out")
 )

@@ -208,6 +208,8 @@ func (r *refresher) edit(ctx context.Context, c *storage.Connection) error {
 		return r.changed(c, "the server's OAuth client has changed")
 	case !g.Issued.mayGoTo(r.client.Endpoints.TokenEndpoint, &r.server.Entry):
 		return r.changed(c, "the server's token endpoint has changed")
+	case r.withholds(g):
+		return r.changed(c, "the server's token endpoint has changed")
 	case g.Refresh.Empty(): // a credential without a refresh token comes here only when the server refuses it
 		return r.fall(c, "the server refuses the credential")
 	case r.forced && g.Forced && b.now().Sub(c.UpdatedAt) < rejectedTwice:
@@ -244,6 +246,16 @@ func (r *refresher) edit(ctx context.Context, c *storage.Connection) error {
 		c.Scope = t.Scope
 	}
 	return nil
+}
+
+// withholds reports whether a refresh would send a secret to a former provider that was configured for another one. A
+// secret that cannot be read fails later, where it is sent.
+func (r *refresher) withholds(g grant) bool {
+	if !outdated(r.client, &r.server.Entry) || r.client.Kind != storage.ClientConfigured {
+		return false
+	}
+	auth, err := r.b.auth(r.server, r.client)
+	return err == nil && !auth.Secret.Empty() && !g.Issued.had(auth.ID, auth.Secret)
 }
 
 // changed handles a change that leaves nobody to ask for the next token. The connection is over when the present token

@@ -23,6 +23,7 @@ type sealedGrant struct {
 	ClientKind   string `json:"client_kind,omitempty"`
 	ClientSecret string `json:"client_secret,omitempty"`
 	Elsewhere    bool   `json:"client_secret_elsewhere,omitempty"`
+	SecretSum    string `json:"client_secret_sum,omitempty"`
 	ClientMethod string `json:"client_method,omitempty"`
 	RevokeAt     string `json:"revoke_at,omitempty"`
 	Provider     string `json:"provider,omitempty"` // origins of its endpoints
@@ -33,7 +34,7 @@ func (g grant) encode() ([]byte, error) {
 		ID: g.ID, Access: g.Access.Reveal(), Refresh: g.Refresh.Reveal(), Asked: g.Asked, Key: g.Key.Reveal(),
 		Username: g.Username.Reveal(), Password: g.Password.Reveal(), Forced: g.Forced, Unusable: g.Unusable,
 		ClientKind: string(g.Issued.Kind), ClientSecret: g.Issued.Secret.Reveal(), ClientMethod: g.Issued.Method, RevokeAt: g.Issued.Endpoint,
-		Elsewhere: g.Issued.Elsewhere, Provider: g.Issued.Origins,
+		Elsewhere: g.Issued.Elsewhere, SecretSum: g.Issued.Sum.Reveal(), Provider: g.Issued.Origins,
 	})
 }
 
@@ -47,7 +48,7 @@ func decodeGrant(plain []byte) (grant, error) {
 		Username: seal.NewSecret(s.Username), Password: seal.NewSecret(s.Password), Forced: s.Forced, Unusable: s.Unusable,
 		Issued: issued{
 			Kind: storage.OAuthClientKind(s.ClientKind), Endpoint: s.RevokeAt, Method: s.ClientMethod, Secret: seal.NewSecret(s.ClientSecret),
-			Elsewhere: s.Elsewhere, Origins: s.Provider,
+			Elsewhere: s.Elsewhere, Sum: seal.NewSecret(s.SecretSum), Origins: s.Provider,
 		},
 	}, nil
 }
