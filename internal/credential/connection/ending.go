@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/durward-gateway/durward/internal/credential/oauth"
 	"github.com/durward-gateway/durward/storage"
@@ -82,7 +84,7 @@ func (e *ending) revocations(_ context.Context, ended storage.Ended) ([]storage.
 // addUnsaved adds tokens that this process got for the connection and that the store did not take.
 func (e *ending) addUnsaved(ended storage.Ended, now *end) error {
 	late, ok := e.b.unsaved.get(ended.Former.ConnectionKey)
-	if !ok || e.spare || !spares(ended.By, late.client, late.server.Entry.Options.IndependentTokens) {
+	if !ok || e.spare || !e.b.spares(ended.By, late.client, late.issued, late.server.Entry.Options.IndependentTokens) {
 		return nil
 	}
 	now.late = true
@@ -109,7 +111,7 @@ func (e *ending) addStored(ended storage.Ended, now *end) error {
 	}
 	by := storage.OAuthClient{Kind: g.Issued.Kind, ClientID: former.ClientID, Issuer: former.Issuer}
 	switch {
-	case spares(ended.By, by, ended.Server.Entry.Options.IndependentTokens):
+	case e.b.spares(ended.By, by, g.Issued, ended.Server.Entry.Options.IndependentTokens):
 	case former.ClientID == ended.By.ClientID:
 		return nil // most providers end these tokens when the new ones end
 	default:
@@ -122,19 +124,32 @@ func (e *ending) addStored(ended storage.Ended, now *end) error {
 	return e.add(now, tokensOf{former.ConnectionKey, ended.Server, by}, endpoint, auth, g)
 }
 
-// spares reports whether the tokens of client can be revoked without ending the tokens that replace them. With one
-// token most providers end all tokens of the same user and client (RFC 7009 section 2.1), including those of a new
+// spares reports whether the tokens of client can be revoked without ending the tokens that replace them. then is of their
+// grant. With one token most providers end all tokens of the same user and client (RFC 7009 section 2.1), including those of a new
 // connection. Another provider does not end them. Nor does the same provider if we have registered again and it knows
 // us as another client. Clients that administrators name are different: several may belong to one project, and some
 // providers end all tokens of the project.
-func spares(by *storage.Connection, client storage.OAuthClient, independent bool) bool {
+func (b *Broker) spares(by *storage.Connection, client storage.OAuthClient, then issued, independent bool) bool {
 	switch {
-	case by == nil, by.Kind != storage.ProviderOAuth2, independent, by.Issuer != client.Issuer:
+	case by == nil, by.Kind != storage.ProviderOAuth2, independent, !b.sameProvider(by, client.Issuer, then.Origins):
 		return true
 	case by.ClientID == client.ClientID:
 		return false
 	}
 	return client.Kind == storage.ClientRegistered || client.Kind == storage.ClientMetadata
+}
+
+// sameProvider reports whether a connection's tokens are of the provider with an issuer and endpoints at origins. An
+// administrator may leave the issuer out of an entry, add it, or move the endpoints without it. Then the endpoints tell.
+func (b *Broker) sameProvider(c *storage.Connection, issuer, origins string) bool {
+	if (c.Issuer == "" || issuer == "") && origins != "" && c.SealedCredential != nil {
+		if g, err := b.openSealed(*c); err == nil && g.Issued.Origins != "" {
+			return slices.ContainsFunc(strings.Fields(origins), func(o string) bool {
+				return slices.Contains(strings.Fields(g.Issued.Origins), o)
+			})
+		}
+	}
+	return c.Issuer == issuer
 }
 
 // speaker returns the client that the tokens of a connection were issued to, and the endpoint for revoking them: those of

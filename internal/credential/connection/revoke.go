@@ -49,6 +49,7 @@ type sealedRevocation struct {
 	ServerID    string                  `json:"server_id,omitempty"`
 	Kind        storage.OAuthClientKind `json:"client_kind,omitempty"`
 	Issuer      string                  `json:"issuer,omitempty"`
+	Provider    string                  `json:"provider,omitempty"`    // origins of its endpoints, as in issued
 	Independent bool                    `json:"independent,omitempty"` // ending one token of the provider ends no others
 }
 
@@ -111,7 +112,7 @@ func toldOf(of tokensOf, endpoint string, auth oauth.ClientAuth, g grant) (*seal
 		Server: of.server.Slug, Endpoint: endpoint, ClientID: auth.ID, Secret: auth.Secret.Reveal(), Method: auth.Method,
 		TrustedCA: of.server.Entry.Options.TrustedCA, Access: g.Access.Reveal(), Refresh: g.Refresh.Reveal(),
 		UserID: of.key.UserID, ServerID: of.key.ServerID, Kind: of.client.Kind, Issuer: of.client.Issuer,
-		Independent: of.server.Entry.Options.IndependentTokens,
+		Provider: g.Issued.Origins, Independent: of.server.Entry.Options.IndependentTokens,
 	}, nil
 }
 
@@ -169,7 +170,7 @@ func (b *Broker) tell(ctx context.Context, v storage.Revocation, told *sealedRev
 		switch {
 		case err != nil && !errors.Is(err, storage.ErrNotFound):
 			return fmt.Errorf("reading connection: %w", err)
-		case err == nil && c.SealedCredential != nil && !spares(&c, client, told.Independent):
+		case err == nil && c.SealedCredential != nil && !b.spares(&c, client, issued{Origins: told.Provider}, told.Independent):
 			return errConnectedAnew
 		}
 	}
@@ -353,7 +354,7 @@ func (b *Broker) dropUnsaved(ctx context.Context, by storage.Connection) {
 	late, ok := b.unsaved.get(by.ConnectionKey)
 	switch {
 	case !ok:
-	case spares(&by, late.client, late.server.Entry.Options.IndependentTokens):
+	case b.spares(&by, late.client, late.issued, late.server.Entry.Options.IndependentTokens):
 		b.revokeUnsaved(ctx, by.ConnectionKey)
 	default:
 		b.unsaved.forget(by.ConnectionKey)

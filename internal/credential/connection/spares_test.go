@@ -29,7 +29,7 @@ func TestSpares(t *testing.T) {
 		"configured before":      {by: replaced, client: storage.OAuthClient{Kind: storage.ClientConfigured, ClientID: "old", Issuer: issuer}},
 		"of a kind nobody knows": {by: replaced, client: storage.OAuthClient{ClientID: "old", Issuer: issuer}},
 	} {
-		if got := spares(c.by, c.client, c.independent); got != c.want {
+		if got := new(Broker).spares(c.by, c.client, issued{}, c.independent); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
