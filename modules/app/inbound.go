@@ -33,6 +33,9 @@ type Inbound struct {
 	Endpoint *url.URL
 	// Unasked reports whether the client answers a question that nobody asked in this session.
 	Unasked bool
+	// ForGateway reports whether an answer's id claims that the gateway asked. durward_policy takes such answers out of the
+	// traffic: behind it, nobody has asked.
+	ForGateway bool
 
 	// Request is the request that was read. Its method, address and headers can be used. Its body is consumed, and its
 	// context is that of the first handler that read it.

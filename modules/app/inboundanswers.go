@@ -6,13 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 )
 
 // takeAnswers replaces the ids in a client's answers by the ids under which its server asked. An answer that nobody
-// asked for is noted: it carries the user's credential, and the server could take it for anything. Questions of the
-// gateway's own are checked by the code that asks them. 2026-07-28 has no answers.
+// asked for is noted: it carries the user's credential, and the server could take it for anything. So is every answer of
+// 2026-07-28, which has none. Questions of the gateway's own are checked by the code that asks them.
 func (in *Inbound) takeAnswers(w http.ResponseWriter) bool {
 	body, err := in.answersAsAsked()
 	if err == nil && body != nil {
@@ -27,6 +28,7 @@ func (in *Inbound) takeAnswers(w http.ResponseWriter) bool {
 // answersAsAsked returns the body with the server's ids; nil when it stays unchanged.
 func (in *Inbound) answersAsAsked() ([]byte, error) {
 	if in.Modern() {
+		in.Unasked = slices.ContainsFunc(in.Message.Messages, func(m jsonrpc.Message) bool { return m.Kind == jsonrpc.Response })
 		return nil, nil
 	}
 	var elements [][]byte
@@ -38,6 +40,7 @@ func (in *Inbound) answersAsAsked() ([]byte, error) {
 		own, asked := in.call.Core.Questions.Unmark(m.ID, in.Session.Upstream, in.call.Binding())
 		if !asked {
 			if in.call.Core.Asks.Asked(m.ID) {
+				in.ForGateway = true
 				continue
 			}
 			in.Unasked = true

@@ -1,7 +1,9 @@
 package limit
 
 import (
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -158,6 +160,20 @@ func TestWhatCounts(t *testing.T) {
 			g.send(g.call(), tc.method, tc.path, tc.body, "Content-Type", "application/json")
 			if got, _ := g.used(); got != tc.requests {
 				t.Errorf("%d requests are counted, want %d", got, tc.requests)
+			}
+		})
+	}
+	own := sha256.Sum256([]byte(publicURL)) // anybody can make an id that looks like the gateway's
+	for name, tc := range map[string]struct{ id, version string }{
+		"an answer to the gateway that no durward_policy took": {fmt.Sprintf(`"gw-%x-0"`, own[:6]), "2025-11-25"},
+		"an answer of a revision without answers":              {"1", "2026-07-28"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGateway(t)
+			g.set(rate(everybody, 10, 0))
+			g.send(g.call(), http.MethodPost, "/mcp/github", `{"jsonrpc":"2.0","id":`+tc.id+`,"result":{}}`, "Content-Type", "application/json", "MCP-Protocol-Version", tc.version)
+			if got, _ := g.used(); got != 1 {
+				t.Errorf("%d requests are counted", got)
 			}
 		})
 	}

@@ -67,6 +67,8 @@ type gateway struct {
 	err    error
 }
 
+const publicURL = "https://gate.example"
+
 func newGateway(t testing.TB) *gateway {
 	t.Helper()
 	g := &gateway{
@@ -78,7 +80,7 @@ func newGateway(t testing.TB) *gateway {
 		Admitter: admissiontest.New(t, g.epochs, g, g.clock.now), Log: slog.New(slog.DiscardHandler), Metrics: &app.Metrics{Calls: g.calls},
 		Sizes: app.Sizes{MCP: 1 << 20, SSE: 1 << 16}, Questions: session.NewQuestions(plainMACs{}),
 	}
-	g.core.Asks = approval.NewStates(nil, "https://gate.example", time.Now)
+	g.core.Asks = approval.NewStates(nil, publicURL, time.Now)
 	return g
 }
 

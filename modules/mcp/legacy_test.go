@@ -69,7 +69,7 @@ func newLegacy(limits forward.Limits, answer func(*http.Request) *http.Response)
 			Streams:         prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "streams", Help: "Streams."}, []string{"family"}),
 		}},
 	}
-	l.call.Core.Asks = approval.NewStates(newTagged(), "https://gate.example", time.Now)
+	l.call.Core.Asks = approval.NewStates(newTagged(), publicURL, time.Now)
 	l.call.Limits.Exempt()
 	return l
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/durward-gateway/durward/internal/mcp/listfilter"
 	"github.com/durward-gateway/durward/internal/mcp/session"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
+	"github.com/durward-gateway/durward/internal/policy/approval"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/internal/ratelimit/admission"
 	"github.com/durward-gateway/durward/internal/ratelimit/admission/admissiontest"
@@ -36,6 +37,7 @@ func limited(admitter *admission.Admitter, upstream roundTrip) (*Handler, *app.C
 			Streams:         prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "streams", Help: "Streams."}, []string{"family"}),
 		}},
 	}
+	c.Core.Asks = approval.NewStates(newTagged(), publicURL, time.Now)
 	c.Limits.Count()
 	return h, c
 }

@@ -17,7 +17,7 @@ func (x *exchange) withheld() bool {
 	version := cmp.Or(x.session().ProtocolVersion, x.r.Header.Get(jsonrpc.HeaderProtocolVersion))
 	for i := range x.Message.Messages {
 		m := &x.Message.Messages[i]
-		unasked := m.Kind == jsonrpc.Response && (x.Modern() || x.Unasked)
+		unasked := m.Kind == jsonrpc.Response && (x.Unasked || x.ForGateway)
 		if !unasked && (m.Kind != jsonrpc.Notification || method.FromClient(m.Method, version)) {
 			continue
 		}
