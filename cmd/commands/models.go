@@ -16,6 +16,7 @@ import (
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/llm/smart"
 	"github.com/durward-gateway/durward/internal/proxy/loopback"
 	"github.com/durward-gateway/durward/internal/seal"
@@ -290,7 +291,7 @@ func (e *evaluation) do(ctx context.Context, method, path string, body []byte, o
 
 // refusedBy returns the error of an answer.
 func refusedBy(status int, answer []byte) error {
-	var said app.ServiceError
+	var said gateway.ServiceError
 	_ = json.Unmarshal(answer, &said) // a foreign text is described by its status
 	hint := ""
 	switch status {

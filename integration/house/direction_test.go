@@ -63,6 +63,12 @@ var directions = []struct {
 		tests:   true,
 	},
 	{
+		name:    "errors import the standard library only",
+		of:      in("internal/gateway"),
+		imports: nothing,
+		links:   func(string) bool { return false },
+	},
+	{
 		name:    "the app knows no handler",
 		of:      in("modules/app"),
 		imports: func(_, imported string) bool { return within(imported, "modules/app", "internal", "storage") },

@@ -5,13 +5,14 @@ import (
 	"net/http"
 
 	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
 // WriteProblems answers 422 with all problems of a request.
 func WriteProblems(w http.ResponseWriter, problems validate.Problems) {
-	WriteJSON(w, http.StatusUnprocessableEntity, problems)
+	gateway.WriteJSON(w, http.StatusUnprocessableEntity, problems)
 }
 
 // WriteShapeError answers an error of internal/api/validate or of reading a body. It reports whether err was one.
@@ -23,9 +24,9 @@ func WriteShapeError(w http.ResponseWriter, err error) bool {
 	case errors.As(err, &problems):
 		WriteProblems(w, problems)
 	case errors.As(err, &query):
-		WriteError(w, BadRequest, "The query cannot be read: "+query.Reason)
+		gateway.WriteError(w, gateway.BadRequest, "The query cannot be read: "+query.Reason)
 	case errors.Is(err, validate.ErrMedia):
-		WriteError(w, UnsupportedMediaType, err.Error())
+		gateway.WriteError(w, gateway.UnsupportedMediaType, err.Error())
 	case errors.As(err, &body):
 		body.Answer(w, func() { BodyRefusal(body).Write(w) })
 	default:
@@ -35,16 +36,16 @@ func WriteShapeError(w http.ResponseWriter, err error) bool {
 }
 
 // BodyRefusal returns the refusal for a body that was not accepted. It is written inside the error's Answer.
-func BodyRefusal(err *forward.BodyError) *ServiceError {
+func BodyRefusal(err *forward.BodyError) *gateway.ServiceError {
 	switch err.Status {
 	case http.StatusRequestEntityTooLarge:
-		return &ServiceError{Name: PayloadTooLarge, Message: "The body is larger than the gateway takes"}
+		return &gateway.ServiceError{Name: gateway.PayloadTooLarge, Message: "The body is larger than the gateway takes"}
 	case http.StatusRequestTimeout:
-		return &ServiceError{Name: RequestTimeout, Message: "The body came too slowly"}
+		return &gateway.ServiceError{Name: gateway.RequestTimeout, Message: "The body came too slowly"}
 	case http.StatusUnsupportedMediaType:
-		return &ServiceError{Name: UnsupportedMediaType, Message: "The body must not be encoded"}
+		return &gateway.ServiceError{Name: gateway.UnsupportedMediaType, Message: "The body must not be encoded"}
 	}
-	return &ServiceError{Name: BadRequest, Message: "The body is incomplete"}
+	return &gateway.ServiceError{Name: gateway.BadRequest, Message: "The body is incomplete"}
 }
 
 // ReadJSON reads the body of a request as an object of at most limit bytes. A request without a body needs no type; it

@@ -9,6 +9,7 @@ import (
 	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/ratelimit/admission"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -216,7 +217,7 @@ const (
 func RequireCall(w http.ResponseWriter, r *http.Request) (*Call, bool) {
 	call, ok := CallOf(r)
 	if !ok {
-		WriteError(w, Unauthorized, textNoAuth)
+		gateway.WriteError(w, gateway.Unauthorized, textNoAuth)
 	}
 	return call, ok
 }
@@ -225,7 +226,7 @@ func RequireCall(w http.ResponseWriter, r *http.Request) (*Call, bool) {
 func AuthenticatedCall(w http.ResponseWriter, r *http.Request) (*Call, bool) {
 	call, ok := CallOf(r)
 	if !ok || call.Caller == nil {
-		WriteError(w, Unauthorized, textNoAuth)
+		gateway.WriteError(w, gateway.Unauthorized, textNoAuth)
 		return nil, false
 	}
 	return call, true
@@ -239,15 +240,15 @@ func ProxiedCall(w http.ResponseWriter, r *http.Request) (*Call, bool) {
 		return nil, false
 	}
 	if call.Server == nil || call.Credentials == nil {
-		WriteError(w, InternalServerError, textNoCredential)
+		gateway.WriteError(w, gateway.InternalServerError, textNoCredential)
 		return nil, false
 	}
 	if call.Decision == nil {
-		WriteError(w, InternalServerError, textNoDecision)
+		gateway.WriteError(w, gateway.InternalServerError, textNoDecision)
 		return nil, false
 	}
 	if !call.Limits.Seen() {
-		WriteError(w, InternalServerError, TextNoLimit)
+		gateway.WriteError(w, gateway.InternalServerError, TextNoLimit)
 		return nil, false
 	}
 	return call, true

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/durward-gateway/durward/internal/api/slug"
+	"github.com/durward-gateway/durward/internal/gateway"
 )
 
 // Challenge answers 401 with the header that tells a client how to log in. sent reports whether the request carried a
@@ -15,7 +16,7 @@ func Challenge(w http.ResponseWriter, r *http.Request, core *Core, sent bool) {
 		message = "The token is not valid here; log in again"
 	}
 	ChallengeHeader(w, r, core, sent)
-	WriteError(w, Unauthorized, message)
+	gateway.WriteError(w, gateway.Unauthorized, message)
 }
 
 // ChallengeHeader sets the header of a 401 (RFC 6750 section 3, RFC 9728 section 5.1).

@@ -9,6 +9,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/api/visible"
 	"github.com/durward-gateway/durward/internal/api/webpage"
+	"github.com/durward-gateway/durward/internal/gateway"
 )
 
 var (
@@ -80,7 +81,7 @@ func (p *errorPages) finish() {
 	if p.status == 0 {
 		return
 	}
-	var refusal ServiceError
+	var refusal gateway.ServiceError
 	if json.Unmarshal(p.body.Bytes(), &refusal) != nil || refusal.Message == "" || refusal.Details != nil {
 		p.asItIs()
 		return

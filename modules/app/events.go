@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/gateway"
 )
 
 // Names of the events of /sse that the API defines.
@@ -66,11 +67,11 @@ func (c *Call) ReadEvents(w http.ResponseWriter, r *http.Request) (*EventsReques
 // readEvents returns the outcome of a request that it answered, "" for a request that goes on.
 func (c *Call) readEvents(w http.ResponseWriter, r *http.Request) (events *EventsRequest, outcome string) {
 	if r.Method != http.MethodGet {
-		WriteMethodNotAllowed(w, http.MethodGet)
+		gateway.WriteMethodNotAllowed(w, http.MethodGet)
 		return nil, "refused"
 	}
 	if !acceptsEvents(r.Header) {
-		WriteJSON(w, http.StatusOK, map[string]string{
+		gateway.WriteJSON(w, http.StatusOK, map[string]string{
 			"status": "streaming_not_supported", "message": "Client does not support SSE, use /mcp endpoint instead",
 		})
 		return nil, "refused"
@@ -80,7 +81,7 @@ func (c *Call) readEvents(w http.ResponseWriter, r *http.Request) (events *Event
 	}
 	tag, ok := TrackingTag(r.Header)
 	if !ok {
-		WriteError(w, BadRequest, "A session id for tracking has at most 256 visible ASCII characters")
+		gateway.WriteError(w, gateway.BadRequest, "A session id for tracking has at most 256 visible ASCII characters")
 		return nil, "refused"
 	}
 	c.Log.Session = tag
@@ -88,7 +89,7 @@ func (c *Call) readEvents(w http.ResponseWriter, r *http.Request) (events *Event
 	if err != nil {
 		if !WriteShapeError(w, err) {
 			c.Core.Log.Error("reading the options of a stream", slog.Any("error", err))
-			WriteInternalError(w)
+			gateway.WriteInternalError(w)
 		}
 		return nil, "refused"
 	}

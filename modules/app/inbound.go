@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/mcp/legacysse"
 	"github.com/durward-gateway/durward/internal/mcp/session"
@@ -69,7 +70,7 @@ func (in *Inbound) read(w http.ResponseWriter) (outcome string) {
 	switch in.Request.Method {
 	case http.MethodPost, http.MethodGet, http.MethodDelete:
 	default:
-		WriteMethodNotAllowed(w, "GET, POST, DELETE")
+		gateway.WriteMethodNotAllowed(w, "GET, POST, DELETE")
 		return "refused"
 	}
 	if in.call.Shed(w, in.Request, in.Request.Method == http.MethodGet) {
@@ -140,8 +141,8 @@ func (c *Call) Binding() session.Binding {
 
 // WriteRPC answers the request with a JSON-RPC error whose data is the service error of that name. The request's id is
 // echoed when it has one.
-func (in *Inbound) WriteRPC(w http.ResponseWriter, status, code int, message string, name ErrorName) {
-	in.WriteRPCError(w, status, code, message, &ServiceError{Name: name, Message: message})
+func (in *Inbound) WriteRPC(w http.ResponseWriter, status, code int, message string, name gateway.ErrorName) {
+	in.WriteRPCError(w, status, code, message, &gateway.ServiceError{Name: name, Message: message})
 }
 
 // WriteRPCError is WriteRPC with data of another kind; nil is left out.
@@ -183,7 +184,7 @@ func WriteRPCBody(w http.ResponseWriter, status int, body []byte) {
 func (in *Inbound) readTracking(w http.ResponseWriter) bool {
 	tag, ok := TrackingTag(in.Request.Header)
 	if !ok {
-		in.WriteRPC(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "A session id for tracking has at most 256 visible ASCII characters", BadRequest)
+		in.WriteRPC(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "A session id for tracking has at most 256 visible ASCII characters", gateway.BadRequest)
 		return false
 	}
 	in.call.Log.Session = tag
@@ -195,7 +196,7 @@ func (in *Inbound) readBody(w http.ResponseWriter) bool {
 		return true
 	}
 	if err := validate.CheckMedia(in.Request.Header); err != nil {
-		WriteError(w, UnsupportedMediaType, err.Error())
+		gateway.WriteError(w, gateway.UnsupportedMediaType, err.Error())
 		return false
 	}
 	limit := in.call.Core.Sizes.MCP
@@ -229,7 +230,7 @@ func (in *Inbound) refuseBody(w http.ResponseWriter, err error) {
 	_ = errors.As(err, &refused)
 	refused.Answer(w, func() {
 		answer := BodyRefusal(refused)
-		if answer.Name == BadRequest {
+		if answer.Name == gateway.BadRequest {
 			in.WriteRPC(w, http.StatusBadRequest, jsonrpc.CodeParseError, answer.Message, answer.Name)
 			return
 		}
@@ -239,7 +240,7 @@ func (in *Inbound) refuseBody(w http.ResponseWriter, err error) {
 
 func (in *Inbound) refuseMessage(w http.ResponseWriter, refused *jsonrpc.Error, id []byte) {
 	WriteRPCBody(w, http.StatusBadRequest, jsonrpc.ErrorResponse(id, refused.Code, refused.Message,
-		&ServiceError{Name: BadRequest, Message: refused.Message}))
+		&gateway.ServiceError{Name: gateway.BadRequest, Message: refused.Message}))
 }
 
 // openSession unseals the session id of the request. An id that the gateway did not make, or that is for another user,
@@ -269,7 +270,7 @@ func (in *Inbound) openSession(w http.ResponseWriter) bool {
 		return false
 	}
 	if len(sealed) > 1 || err != nil {
-		WriteError(w, NotFound, "There is no such session; begin anew with initialize")
+		gateway.WriteError(w, gateway.NotFound, "There is no such session; begin anew with initialize")
 		return false
 	}
 	if in.Session.Own {
@@ -293,7 +294,7 @@ func (in *Inbound) openEndpoint(w http.ResponseWriter) bool {
 		return true
 	}
 	if len(in.Request.Header.Values(jsonrpc.HeaderSessionID)) > 0 {
-		in.WriteRPC(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "The request names two sessions, in its header and in its address", BadRequest)
+		in.WriteRPC(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "The request names two sessions, in its header and in its address", gateway.BadRequest)
 		return false
 	}
 	if len(sealed) == 1 {
@@ -305,7 +306,7 @@ func (in *Inbound) openEndpoint(w http.ResponseWriter) bool {
 		in.sealed, in.Endpoint = sealed[0], endpoint
 	}
 	if in.Endpoint == nil {
-		WriteError(w, NotFound, "There is no such session; begin anew with GET")
+		gateway.WriteError(w, gateway.NotFound, "There is no such session; begin anew with GET")
 		return false
 	}
 	return true
@@ -334,13 +335,13 @@ func (c *Call) unsealEndpoint(sealed string) (*url.URL, error) {
 func (in *Inbound) sessionUnread(w http.ResponseWriter, err error) {
 	in.call.Core.storeRefuses(err) // the log says so once for all requests
 	in.call.Core.Log.Debug("opening a session", "error", err)
-	WriteError(w, Unavailable, "The session cannot be read at the moment")
+	gateway.WriteError(w, gateway.Unavailable, "The session cannot be read at the moment")
 }
 
 // checkMessage checks that headers and message agree.
 func (in *Inbound) checkMessage(w http.ResponseWriter) bool {
 	if in.Message.Batch && !in.batchAllowed() {
-		in.WriteRPC(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "Batches exist in revision "+LastBatchVersion+" only", BadRequest)
+		in.WriteRPC(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "Batches exist in revision "+LastBatchVersion+" only", gateway.BadRequest)
 		return false
 	}
 	m := in.Single()

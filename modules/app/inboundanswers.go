@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 )
 
@@ -20,7 +21,7 @@ func (in *Inbound) takeAnswers(w http.ResponseWriter) bool {
 		err = in.ReplaceBody(body)
 	}
 	if err != nil {
-		in.WriteRPC(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "The answers cannot be read", BadRequest)
+		in.WriteRPC(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "The answers cannot be read", gateway.BadRequest)
 	}
 	return err == nil
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/internal/ratelimit/limit"
@@ -25,7 +26,7 @@ const textOverloaded = "The gateway is short of memory at the moment; try again 
 // settle its limits afterwards.
 func (c *Call) Admit(w http.ResponseWriter, r *http.Request) bool {
 	if !c.Limits.Seen() {
-		WriteError(w, InternalServerError, TextNoLimit)
+		gateway.WriteError(w, gateway.InternalServerError, TextNoLimit)
 		return false
 	}
 	if !c.Limits.Counts() {
@@ -56,7 +57,7 @@ func (c *Call) Pass(w http.ResponseWriter, r *http.Request, refused *limit.Refus
 		if !c.Core.storeRefuses(err) {
 			c.Core.Log.Error("counting a call", slog.Any("error", err))
 		}
-		WriteError(w, Unavailable, TextUncounted)
+		gateway.WriteError(w, gateway.Unavailable, TextUncounted)
 		return false
 	}
 	c.AuditOutcome("limited", 0)
@@ -64,12 +65,12 @@ func (c *Call) Pass(w http.ResponseWriter, r *http.Request, refused *limit.Refus
 	refused.SetHeader(w.Header())
 	switch {
 	case events:
-		WriteError(w, RateLimitExceeded, TextLimited)
+		gateway.WriteError(w, gateway.RateLimitExceeded, TextLimited)
 	case c.Inbound != nil:
-		c.Inbound.WriteRPC(w, http.StatusTooManyRequests, jsonrpc.CodeRateLimited, TextLimited, RateLimitExceeded)
+		c.Inbound.WriteRPC(w, http.StatusTooManyRequests, jsonrpc.CodeRateLimited, TextLimited, gateway.RateLimitExceeded)
 	default: // nothing was read yet, not even its id
 		WriteRPCBody(w, http.StatusTooManyRequests, jsonrpc.ErrorResponse(nil, jsonrpc.CodeRateLimited, TextLimited,
-			&ServiceError{Name: RateLimitExceeded, Message: TextLimited}))
+			&gateway.ServiceError{Name: gateway.RateLimitExceeded, Message: TextLimited}))
 	}
 	return false
 }
@@ -88,6 +89,6 @@ func (c *Call) Shed(w http.ResponseWriter, r *http.Request, lasting bool) bool {
 	if !c.Core.Overload.Refuses(r.Context(), overload.Work{Lasting: lasting, Body: r.ContentLength, Most: c.Core.Sizes.MCP}) {
 		return false
 	}
-	forward.AnswerUnread(w, r, func() { WriteError(w, Unavailable, textOverloaded) })
+	forward.AnswerUnread(w, r, func() { gateway.WriteError(w, gateway.Unavailable, textOverloaded) })
 	return true
 }

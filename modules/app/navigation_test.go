@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
@@ -71,15 +72,19 @@ func TestErrorPage(t *testing.T) {
 	}{
 		"401": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			app.WriteError(w, app.Unauthorized, "A bearer token is needed")
+			gateway.WriteError(w, gateway.Unauthorized, "A bearer token is needed")
 		}, []string{"This address is for programs", "A bearer token is needed.", "a mistake in the address", `href="/"`, "401 Unauthorized"}},
-		"403":     {func(w http.ResponseWriter, _ *http.Request) { app.WriteError(w, app.Forbidden, "Not <b>you</b>") }, []string{"Not &lt;b&gt;you&lt;/b&gt;."}},
-		"404":     {func(w http.ResponseWriter, _ *http.Request) { app.WriteNotFound(w) }, []string{"There is no such page"}},
-		"405":     {func(w http.ResponseWriter, _ *http.Request) { app.WriteMethodNotAllowed(w, "GET") }, []string{"not opened like this"}},
-		"429":     {func(w http.ResponseWriter, _ *http.Request) { app.WriteError(w, app.RateLimitExceeded, "x") }, []string{"Wait a minute"}},
-		"500":     {func(w http.ResponseWriter, _ *http.Request) { app.WriteInternalError(w) }, []string{"cannot do this at the moment"}},
-		"503":     {func(w http.ResponseWriter, _ *http.Request) { app.WriteError(w, app.Unavailable, "y") }, []string{"Try again in a moment"}},
-		"hostile": {func(w http.ResponseWriter, _ *http.Request) { app.WriteError(w, app.BadRequest, "a\u202eb<script>") }, []string{"a⟨U+202E⟩b&lt;script&gt;"}},
+		"403": {func(w http.ResponseWriter, _ *http.Request) {
+			gateway.WriteError(w, gateway.Forbidden, "Not <b>you</b>")
+		}, []string{"Not &lt;b&gt;you&lt;/b&gt;."}},
+		"404": {func(w http.ResponseWriter, _ *http.Request) { gateway.WriteNotFound(w) }, []string{"There is no such page"}},
+		"405": {func(w http.ResponseWriter, _ *http.Request) { gateway.WriteMethodNotAllowed(w, "GET") }, []string{"not opened like this"}},
+		"429": {func(w http.ResponseWriter, _ *http.Request) { gateway.WriteError(w, gateway.RateLimitExceeded, "x") }, []string{"Wait a minute"}},
+		"500": {func(w http.ResponseWriter, _ *http.Request) { gateway.WriteInternalError(w) }, []string{"cannot do this at the moment"}},
+		"503": {func(w http.ResponseWriter, _ *http.Request) { gateway.WriteError(w, gateway.Unavailable, "y") }, []string{"Try again in a moment"}},
+		"hostile": {func(w http.ResponseWriter, _ *http.Request) {
+			gateway.WriteError(w, gateway.BadRequest, "a\u202eb<script>")
+		}, []string{"a⟨U+202E⟩b&lt;script&gt;"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			page, plain := answer(chromiumAccept, test.serve), answer("*/*", test.serve)
@@ -102,13 +107,13 @@ func TestErrorPage(t *testing.T) {
 		})
 	}
 	for name, serve := range map[string]http.HandlerFunc{
-		"an answer": func(w http.ResponseWriter, _ *http.Request) { app.WriteJSON(w, http.StatusOK, "fine") },
+		"an answer": func(w http.ResponseWriter, _ *http.Request) { gateway.WriteJSON(w, http.StatusOK, "fine") },
 		"another error": func(w http.ResponseWriter, _ *http.Request) {
-			app.WriteJSON(w, 422, map[string]any{"detail": []int{1}})
+			gateway.WriteJSON(w, 422, map[string]any{"detail": []int{1}})
 		},
 		"readiness, with its detail": func(w http.ResponseWriter, _ *http.Request) { app.NotReady(http.ErrBodyNotAllowed).Write(w) },
 		"a long one": func(w http.ResponseWriter, _ *http.Request) {
-			app.WriteError(w, app.BadRequest, strings.Repeat("long ", 10_000))
+			gateway.WriteError(w, gateway.BadRequest, strings.Repeat("long ", 10_000))
 		},
 		"text": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusBadGateway) },
 	} {

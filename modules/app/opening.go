@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -269,15 +270,15 @@ func reasonOf(err error) string {
 func (a *App) Away(w http.ResponseWriter, r *http.Request) {
 	asks := r.Method == http.MethodGet || r.Method == http.MethodHead
 	if asks && r.URL.Path == HealthPath {
-		WriteJSON(w, http.StatusOK, map[string]string{"status": "ok"})
+		gateway.WriteJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 		return
 	}
 	reason := a.opening.reason.Load()
 	if reason == nil {
-		WriteError(w, Unavailable, "The gateway is restarting")
+		gateway.WriteError(w, gateway.Unavailable, "The gateway is restarting")
 		return
 	}
-	answer := ServiceError{Name: Unavailable, Message: "The gateway waits for its store and cannot serve anything yet"}
+	answer := gateway.ServiceError{Name: gateway.Unavailable, Message: "The gateway waits for its store and cannot serve anything yet"}
 	if asks && r.URL.Path == ReadyPath {
 		answer = *NotReady(&storage.UnavailableError{Reason: *reason})
 	}
@@ -285,15 +286,15 @@ func (a *App) Away(w http.ResponseWriter, r *http.Request) {
 }
 
 // NotReady returns the answer of /readyz while the store, or its clock, is the problem.
-func NotReady(err error) *ServiceError {
+func NotReady(err error) *gateway.ServiceError {
 	if apart := new(ClockError); errors.As(err, &apart) {
-		return &ServiceError{
-			Name: Unavailable, Message: "The gateway's clock and the database's are too far apart",
+		return &gateway.ServiceError{
+			Name: gateway.Unavailable, Message: "The gateway's clock and the database's are too far apart",
 			Details: map[string]any{"missing": []string{"clock"}, "clock": apart.Error(), "mend": clockMend},
 		}
 	}
-	return &ServiceError{
-		Name: Unavailable, Message: "The gateway cannot reach its store at the moment",
+	return &gateway.ServiceError{
+		Name: gateway.Unavailable, Message: "The gateway cannot reach its store at the moment",
 		Details: map[string]any{"missing": []string{"store"}, "store": reasonOf(err)},
 	}
 }

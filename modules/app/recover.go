@@ -5,6 +5,8 @@ import (
 	"runtime/debug"
 
 	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/gateway"
 )
 
 // Recover, deferred by the first handler of the gateway that a request meets, turns a panic in any of them into a plain
@@ -22,5 +24,5 @@ func Recover(w http.ResponseWriter, logger *zap.Logger) {
 	if w.Header().Get("Content-Type") != "" {
 		panic(http.ErrAbortHandler) // the answer has begun: the only way to mark it broken is to cut it off
 	}
-	WriteInternalError(w)
+	gateway.WriteInternalError(w)
 }

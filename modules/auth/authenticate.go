@@ -12,6 +12,7 @@ import (
 	"github.com/durward-gateway/durward/internal/api/slug"
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/audit/record"
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/identity/caller"
 	"github.com/durward-gateway/durward/internal/identity/token"
 	"github.com/durward-gateway/durward/modules/app"
@@ -49,7 +50,7 @@ func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request, call *app
 	case errors.As(err, &many): // neither recorded nor logged: its sender can repeat it without limit
 		h.count(call, "limited")
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(many.Wait.Seconds()))))
-		h.refuse(w, r, app.RateLimitExceeded, "Too many credentials were wrong; try again later")
+		h.refuse(w, r, gateway.RateLimitExceeded, "Too many credentials were wrong; try again later")
 	case errors.Is(err, token.ErrInvalid):
 		h.count(call, "invalid")
 		h.logger.Debug("refusing a credential", zap.String("reason", token.Reason(err)))
@@ -69,11 +70,11 @@ func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request, call *app
 		if !presented.key {
 			call.Core.RememberRefused(r.Context(), presented.raw, r.RemoteAddr, r.URL.Path, http.StatusForbidden, err)
 		}
-		h.refuse(w, r, app.Forbidden, message)
+		h.refuse(w, r, gateway.Forbidden, message)
 	default:
 		h.count(call, "unavailable")
 		call.Core.LogFailure(h.logger, "authenticating", err)
-		h.refuse(w, r, app.Unavailable, "Credentials cannot be verified at the moment")
+		h.refuse(w, r, gateway.Unavailable, "Credentials cannot be verified at the moment")
 	}
 	return true
 }
@@ -87,7 +88,7 @@ func (h *Handler) enter(w http.ResponseWriter, r *http.Request, call *app.Call, 
 	}
 	h.count(call, "forbidden")
 	call.Core.Audit.RefusedBearer(call.Caller.Bearer(), "the scopes of the API key do not cover this address", r.URL.Path)
-	h.refuse(w, r, app.Forbidden, "The scopes of this API key do not cover this address")
+	h.refuse(w, r, gateway.Forbidden, "The scopes of this API key do not cover this address")
 	return true
 }
 
@@ -111,7 +112,7 @@ func (h *Handler) resolveServer(w http.ResponseWriter, r *http.Request, call *ap
 		return false
 	}
 	if !call.AgentAllowed() {
-		app.WriteError(w, app.Forbidden, app.TextAgentRequired)
+		gateway.WriteError(w, gateway.Forbidden, app.TextAgentRequired)
 		return true
 	}
 	if !slug.Valid(name) {
@@ -123,10 +124,10 @@ func (h *Handler) resolveServer(w http.ResponseWriter, r *http.Request, call *ap
 	case err == nil:
 		return false
 	case errors.Is(err, storage.ErrNotFound):
-		app.WriteError(w, app.ServerNotFound, "There is no server of that name")
+		gateway.WriteError(w, gateway.ServerNotFound, "There is no server of that name")
 	default:
 		call.Core.LogFailure(h.logger, "looking up a server", err)
-		app.WriteError(w, app.Unavailable, "The server cannot be looked up at the moment")
+		gateway.WriteError(w, gateway.Unavailable, "The server cannot be looked up at the moment")
 	}
 	return true
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
@@ -66,19 +67,19 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, call *app.Call, 
 	path := r.URL.Path
 	// An encoded slash or dot would be one path here and another one at the next server (CVE-2026-41059 and similar ones).
 	if r.URL.RawPath != "" {
-		app.WriteNotFound(w)
+		gateway.WriteNotFound(w)
 		return nil
 	}
 	if path == app.HealthPath || path == app.ReadyPath {
 		return next.ServeHTTP(w, app.WithCall(r, call)) // load balancers ask under any host name
 	}
 	if !call.Core.HostAllowed(r.Host) {
-		app.WriteError(w, app.Forbidden, "This gateway does not answer under that host name")
+		gateway.WriteError(w, gateway.Forbidden, "This gateway does not answer under that host name")
 		return nil
 	}
 	if call.Core.Returned(r) {
 		h.logger.Warn("a request of the gateway's own came back: a server's address leads to the gateway", zap.String("path", path))
-		app.WriteError(w, app.LoopDetected, "This request went out from this gateway and came back: the server's address leads to the gateway itself")
+		gateway.WriteError(w, gateway.LoopDetected, "This request went out from this gateway and came back: the server's address leads to the gateway itself")
 		return nil
 	}
 	if isWellKnown(path) {

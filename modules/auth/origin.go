@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
@@ -23,7 +24,7 @@ func checkOrigin(w http.ResponseWriter, r *http.Request, core *app.Core) bool {
 		return false
 	}
 	if len(origins) > 1 || !core.OriginAllowed(origins[0]) {
-		app.WriteError(w, app.Forbidden, "Pages of this origin may not call the gateway; the operator can allow it with `origins`")
+		gateway.WriteError(w, gateway.Forbidden, "Pages of this origin may not call the gateway; the operator can allow it with `origins`")
 		return true
 	}
 	h := w.Header()

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/llm/wire"
 	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/modules/app"
@@ -21,28 +22,28 @@ func (h *Handler) challenge(w http.ResponseWriter, r *http.Request, core *app.Co
 		w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
 		message = "The API key or token is not valid here"
 	}
-	h.refuse(w, r, app.Unauthorized, message)
+	h.refuse(w, r, gateway.Unauthorized, message)
 }
 
 // codes maps refusals to the error codes that OpenAI's clients know.
-var codes = map[app.ErrorName]string{
-	app.Unauthorized: "invalid_api_key", app.Forbidden: "insufficient_permissions", app.RateLimitExceeded: "rate_limit_exceeded",
+var codes = map[gateway.ErrorName]string{
+	gateway.Unauthorized: "invalid_api_key", gateway.Forbidden: "insufficient_permissions", gateway.RateLimitExceeded: "rate_limit_exceeded",
 }
 
 // refuse answers an error, in the form that the clients of the path read.
-func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, name app.ErrorName, message string) {
-	refusal := &app.ServiceError{Name: name, Message: message}
+func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, name gateway.ErrorName, message string) {
+	refusal := &gateway.ServiceError{Name: name, Message: message}
 	if surfaceOf(r.URL.Path) != models {
 		refusal.Write(w)
 		return
 	}
-	if name == app.Unavailable {
-		app.SetRetryAfter(w)
+	if name == gateway.Unavailable {
+		gateway.SetRetryAfter(w)
 	}
 	endpoint := limit.ChatCompletions
 	if r.URL.Path == app.ModelsPrefix+"messages" {
 		endpoint = limit.Messages
 	}
 	status := refusal.Status()
-	app.WriteJSON(w, status, json.RawMessage(wire.ErrorBody(endpoint, status, codes[name], message)))
+	gateway.WriteJSON(w, status, json.RawMessage(wire.ErrorBody(endpoint, status, codes[name], message)))
 }

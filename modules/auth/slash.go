@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/durward-gateway/durward/internal/api/slug"
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
@@ -19,6 +20,6 @@ func slashed(w http.ResponseWriter, path string, core *app.Core) bool {
 	if _, name, ok := app.ProxiedName(address); !ok || !slug.Valid(name) {
 		return false
 	}
-	app.WriteError(w, app.NotFound, "There is nothing at this address. The address of an MCP server has no slash at its end: "+core.PublicURL+address)
+	gateway.WriteError(w, gateway.NotFound, "There is nothing at this address. The address of an MCP server has no slash at its end: "+core.PublicURL+address)
 	return true
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/durward-gateway/durward/internal/api/slug"
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
@@ -28,14 +29,14 @@ func serveWellKnown(w http.ResponseWriter, r *http.Request, core *app.Core) {
 	}
 	name, ok := strings.CutPrefix(r.URL.Path, app.ResourceMetadata+app.MCPPrefix)
 	if !ok || !slug.Valid(name) {
-		app.WriteNotFound(w)
+		gateway.WriteNotFound(w)
 		return
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		app.WriteMethodNotAllowed(w, "GET, HEAD, OPTIONS")
+		gateway.WriteMethodNotAllowed(w, "GET, HEAD, OPTIONS")
 		return
 	}
-	app.WriteJSON(w, http.StatusOK, resourceMetadata{
+	gateway.WriteJSON(w, http.StatusOK, resourceMetadata{
 		Resource:               core.PublicURL + app.MCPPrefix + name,
 		AuthorizationServers:   core.Issuers(),
 		ScopesSupported:        core.Scopes(),

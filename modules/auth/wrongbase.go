@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/llm/wire"
 	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/modules/app"
@@ -37,7 +38,7 @@ func wrongBase(w http.ResponseWriter, r *http.Request, core *app.Core) bool {
 		kind, right = limit.Messages, core.PublicURL+modelsBase
 	}
 	message := "There is nothing at this address. The base URL of this gateway for this client is " + right
-	app.WriteJSON(w, http.StatusNotFound, json.RawMessage(wire.ErrorBody(kind, http.StatusNotFound, "unknown_url", message)))
+	gateway.WriteJSON(w, http.StatusNotFound, json.RawMessage(wire.ErrorBody(kind, http.StatusNotFound, "unknown_url", message)))
 	return true
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/api/webpage"
 	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -29,7 +30,7 @@ const (
 // serveCallback ends a connection attempt (RFC 6749 section 4.1.2).
 func (h *Handler) serveCallback(w http.ResponseWriter, r *http.Request, call *app.Call) {
 	if r.Method != http.MethodGet {
-		app.WriteMethodNotAllowed(w, http.MethodGet)
+		gateway.WriteMethodNotAllowed(w, http.MethodGet)
 		return
 	}
 	var query url.Values
@@ -53,7 +54,7 @@ func (h *Handler) serveCallback(w http.ResponseWriter, r *http.Request, call *ap
 // serveHeld ends a connection attempt whose user had to log in first.
 func (h *Handler) serveHeld(w http.ResponseWriter, r *http.Request, call *app.Call) {
 	if r.Method != http.MethodGet {
-		app.WriteMethodNotAllowed(w, http.MethodGet)
+		gateway.WriteMethodNotAllowed(w, http.MethodGet)
 		return
 	}
 	b := browser{core: call.Core, request: r}
@@ -132,7 +133,7 @@ func (h *Handler) organizationName(ctx context.Context, core *app.Core, key stor
 // other.
 func (h *Handler) serveUndo(w http.ResponseWriter, r *http.Request, call *app.Call) {
 	if r.Method != http.MethodPost {
-		app.WriteMethodNotAllowed(w, http.MethodPost)
+		gateway.WriteMethodNotAllowed(w, http.MethodPost)
 		return
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxUndoForm)
@@ -153,14 +154,14 @@ func (h *Handler) serveUndo(w http.ResponseWriter, r *http.Request, call *app.Ca
 // a client_id fetch it here.
 func (h *Handler) serveClientMetadata(w http.ResponseWriter, r *http.Request, call *app.Call) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		app.WriteMethodNotAllowed(w, "GET, HEAD")
+		gateway.WriteMethodNotAllowed(w, "GET, HEAD")
 		return
 	}
 	document, err := call.Core.Broker.ClientMetadata()
 	if err != nil {
 		h.logger.Error("making the client metadata document", zap.Error(err))
-		app.WriteInternalError(w)
+		gateway.WriteInternalError(w)
 		return
 	}
-	app.WriteJSON(w, http.StatusOK, json.RawMessage(document))
+	gateway.WriteJSON(w, http.StatusOK, json.RawMessage(document))
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/durward-gateway/durward/internal/api/webpage"
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
@@ -36,6 +37,6 @@ func (p page) write(w http.ResponseWriter) {
 		p.Holder.Action = app.UndoPath
 	}
 	if err := pageTemplate.Write(w, p.Status, p.Title, p); err != nil {
-		app.WriteInternalError(w)
+		gateway.WriteInternalError(w)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/llm/smart"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/routes"
@@ -67,16 +68,16 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &known):
 		known.Write(w)
 	case errors.As(err, &problems):
-		app.WriteError(w, app.BadRequest, problems.Error())
+		gateway.WriteError(w, gateway.BadRequest, problems.Error())
 	case app.WriteShapeError(w, err):
 	case errors.Is(err, storage.ErrText):
-		app.WriteError(w, app.BadRequest, app.UnstorableText)
+		gateway.WriteError(w, gateway.BadRequest, gateway.UnstorableText)
 	case errors.Is(err, storage.ErrUnavailable), r.Context().Err() != nil:
 		app.LogUnavailable(r, h.logger, "serving the API of the LLM gateway", err)
-		app.WriteError(w, app.Unavailable, "The gateway cannot reach its store at the moment")
+		gateway.WriteError(w, gateway.Unavailable, "The gateway cannot reach its store at the moment")
 	default:
 		h.logger.Error("serving the API of the LLM gateway", zap.String("method", r.Method), zap.Error(err))
-		app.WriteInternalError(w)
+		gateway.WriteInternalError(w)
 	}
 }
 

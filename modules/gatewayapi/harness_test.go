@@ -20,6 +20,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/cache"
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/llm/smart"
 	"github.com/durward-gateway/durward/internal/policy/approval"
 	"github.com/durward-gateway/durward/internal/proxy/netguard"
@@ -195,7 +196,7 @@ func (w answer) into(status int, out any) {
 	}
 }
 
-func (w answer) wantError(status int, name app.ErrorName) object {
+func (w answer) wantError(status int, name gateway.ErrorName) object {
 	w.t.Helper()
 	out := w.want(status)
 	if out["error"] != string(name) || out["message"] == "" {
@@ -207,7 +208,7 @@ func (w answer) wantError(status int, name app.ErrorName) object {
 // wantBad checks a 400 whose message has each of the parts.
 func (w answer) wantBad(parts ...string) {
 	w.t.Helper()
-	out := w.wantError(http.StatusBadRequest, app.BadRequest)
+	out := w.wantError(http.StatusBadRequest, gateway.BadRequest)
 	if len(out) != 2 {
 		w.t.Errorf("more than error and message: %s", w.body)
 	}

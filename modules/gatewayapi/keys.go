@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/identity/apikey"
-	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -118,7 +118,7 @@ func createOwnKey(q *request) (any, error) {
 
 // errKeyClient refuses a key for MCP servers to the token of an agent, which could otherwise make itself a key that its
 // policies do not govern.
-var errKeyClient = routes.Refused(app.Forbidden,
+var errKeyClient = routes.Refused(gateway.Forbidden,
 	"Keys with the scope mcp are made with a token of a client that the configuration names for it (approval_clients), never with an agent's")
 
 // keyAgent reads the agent that a key is made for. Only administrators may set one: it decides which policies govern
@@ -140,7 +140,7 @@ func (q *request) keyAgent(o *validate.Object) string {
 }
 
 // errRevoked refuses a caller who was revoked while the request was being processed.
-var errRevoked = routes.Refused(app.Unauthorized, "The token is no longer good")
+var errRevoked = routes.Refused(gateway.Unauthorized, "The token is no longer good")
 
 // readKey reads the fields that every key has.
 func readKey(o *validate.Object, k *storage.APIKey, own bool) {
@@ -206,10 +206,10 @@ func (q *request) roomForKey(userID string) error {
 		}
 	}
 	if live >= maxKeys {
-		return routes.Refused(app.Conflict, "The user has "+strconv.Itoa(maxKeys)+" API keys that are not revoked, as many as may be; revoke one first")
+		return routes.Refused(gateway.Conflict, "The user has "+strconv.Itoa(maxKeys)+" API keys that are not revoked, as many as may be; revoke one first")
 	}
 	if young >= maxNewKeys {
-		return routes.Refused(app.Conflict, "There were "+strconv.Itoa(maxNewKeys)+" API keys made for the user within a day, as many as may be")
+		return routes.Refused(gateway.Conflict, "There were "+strconv.Itoa(maxNewKeys)+" API keys made for the user within a day, as many as may be")
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/identity/apikey"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app"
@@ -81,12 +82,12 @@ func TestKeysForServers(t *testing.T) {
 	for _, client := range []string{"robot", "somebody", ""} {
 		by := *a.alice
 		by.Agent = client
-		a.do(&by, http.MethodPost, "/user/api-keys", object{"name": "k", "scopes": []string{"llm", "mcp"}}).wantError(403, app.Forbidden)
+		a.do(&by, http.MethodPost, "/user/api-keys", object{"name": "k", "scopes": []string{"llm", "mcp"}}).wantError(403, gateway.Forbidden)
 		a.do(&by, http.MethodPost, "/user/api-keys", object{"name": "k", "scopes": []string{"llm"}}).want(200)
 	}
 	machine := *a.alice
 	machine.Machine = true
-	a.do(&machine, http.MethodPost, "/user/api-keys", object{"name": "k", "scopes": []string{"mcp"}}).wantError(403, app.Forbidden)
+	a.do(&machine, http.MethodPost, "/user/api-keys", object{"name": "k", "scopes": []string{"mcp"}}).wantError(403, gateway.Forbidden)
 
 	made := a.do(a.adam, http.MethodPost, "/user/api-keys", object{"name": "k", "scopes": []string{"mcp"}, "agent_id": agent.ID}).want(200)
 	if made["agent_id"] != agent.ID {
@@ -113,13 +114,13 @@ func TestKeysOfAUser(t *testing.T) {
 	for range maxKeys {
 		made = a.do(a.alice, http.MethodPost, "/user/api-keys", object{"name": "k"}).want(200)
 	}
-	a.do(a.alice, http.MethodPost, "/user/api-keys", object{"name": "k"}).wantError(409, app.Conflict)
-	a.do(a.adam, http.MethodPost, "/admin/api-keys", object{"name": "k", "user_id": a.alice.UserID}).wantError(409, app.Conflict)
+	a.do(a.alice, http.MethodPost, "/user/api-keys", object{"name": "k"}).wantError(409, gateway.Conflict)
+	a.do(a.adam, http.MethodPost, "/admin/api-keys", object{"name": "k", "user_id": a.alice.UserID}).wantError(409, gateway.Conflict)
 	a.do(a.adam, http.MethodPost, "/admin/api-keys", object{"name": "k", "group_name": "g"}).want(200)
 	a.do(a.adam, http.MethodPost, "/user/api-keys", object{"name": "k"}).want(200)
 	a.do(a.alice, http.MethodDelete, "/user/api-keys/"+made["id"].(string), nil).want(200)
 	a.do(a.alice, http.MethodPost, "/user/api-keys", object{"name": "k"}).want(200)
-	a.do(a.alice, http.MethodPost, "/user/api-keys", object{"name": "k"}).wantError(409, app.Conflict)
+	a.do(a.alice, http.MethodPost, "/user/api-keys", object{"name": "k"}).wantError(409, gateway.Conflict)
 }
 
 // TestNewKeysOfAUser checks that making keys is bounded too, because keys that are over stay.
@@ -138,7 +139,7 @@ func TestNewKeysOfAUser(t *testing.T) {
 		}
 	}
 	a.do(a.alice, http.MethodPost, "/user/api-keys", object{"name": "k"}).want(200)
-	a.do(a.alice, http.MethodPost, "/user/api-keys", object{"name": "k"}).wantError(409, app.Conflict)
+	a.do(a.alice, http.MethodPost, "/user/api-keys", object{"name": "k"}).wantError(409, gateway.Conflict)
 	a.do(a.adam, http.MethodPost, "/user/api-keys", object{"name": "k"}).want(200)
 }
 
@@ -178,11 +179,11 @@ func TestKeyProblems(t *testing.T) {
 	a.do(a.adam, http.MethodPatch, "/admin/api-keys/"+id, object{"disabled": nil}).wantBad("disabled")
 	// Other forms than JSON, and too much of it.
 	w := a.do(a.adam, http.MethodPost, "/admin/api-keys", `{"name":"`+strings.Repeat("a", 1<<20)+`"}`)
-	w.wantError(http.StatusRequestEntityTooLarge, app.PayloadTooLarge)
+	w.wantError(http.StatusRequestEntityTooLarge, gateway.PayloadTooLarge)
 	// A user who was revoked has no new keys in the same instant.
 	if _, err := a.store.RevokeUser(t.Context(), a.alice.OrganizationID, a.alice.UserID, start); err != nil {
 		t.Fatal(err)
 	}
-	a.do(a.alice, http.MethodPost, "/user/api-keys", object{"name": "k"}).wantError(http.StatusUnauthorized, app.Unauthorized)
+	a.do(a.alice, http.MethodPost, "/user/api-keys", object{"name": "k"}).wantError(http.StatusUnauthorized, gateway.Unauthorized)
 	a.do(a.adam, http.MethodPost, "/admin/api-keys", object{"name": "k", "user_id": a.alice.UserID}).wantBad("user_id")
 }

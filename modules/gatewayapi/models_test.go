@@ -10,6 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/google/uuid"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/providers"
@@ -65,7 +66,7 @@ func TestProviders(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	holds("")
-	a.do(a.adam, http.MethodPost, "/admin/providers", object{"name": " VLLM 2", "kind": "anthropic"}).wantError(409, app.Conflict)
+	a.do(a.adam, http.MethodPost, "/admin/providers", object{"name": " VLLM 2", "kind": "anthropic"}).wantError(409, gateway.Conflict)
 
 	w := a.do(a.adam, http.MethodPost, "/admin/providers", object{"name": 1, "kind": "x", "base_url": 2, "api_key": "with\nnewline " + secret, "timeouts": object{"idle_ms": 0}})
 	w.wantBad("name", "kind", "base_url", "api_key", "timeouts.idle_ms")
@@ -108,15 +109,15 @@ func TestConfiguredProviders(t *testing.T) {
 			`"timeouts":{"connect_ms":null,"response_ms":null,"idle_ms":1000},"stream_options":"auto","created_at":null,"updated_at":null}`
 		a.do(who, http.MethodGet, "/admin/providers/"+house, nil).wantBody(shown)
 		a.do(who, http.MethodPut, "/admin/providers/"+house, object{"name": 1}).wantBad("name")
-		a.do(who, http.MethodPut, "/admin/providers/"+house, object{"api_key": "mine"}).wantError(403, app.Forbidden)
-		a.do(who, http.MethodDelete, "/admin/providers/"+house, nil).wantError(403, app.Forbidden)
+		a.do(who, http.MethodPut, "/admin/providers/"+house, object{"api_key": "mine"}).wantError(403, gateway.Forbidden)
+		a.do(who, http.MethodDelete, "/admin/providers/"+house, nil).wantError(403, gateway.Forbidden)
 		a.make(who, "/admin/model-mappings", object{"model_alias": "small", "targets": []object{{"provider_id": house, "model": "m"}}})
 		a.make(who, "/admin/rate-limits", object{"name": "l", "scope_type": "llm_provider", "scope_id": house, "requests_per_minute": 1})
 		a.make(who, "/admin/budgets", object{"name": "b", "scope_type": "llm_provider", "scope_id": house, "period": "day", "amount": 1})
 	}
-	a.do(a.adam, http.MethodPost, "/admin/providers", object{"name": "House", "kind": "openai"}).wantError(409, app.Conflict)
+	a.do(a.adam, http.MethodPost, "/admin/providers", object{"name": "House", "kind": "openai"}).wantError(409, gateway.Conflict)
 	a.do(a.adam, http.MethodPost, "/admin/rate-limits", object{"name": "l", "scope_type": "llm_provider", "scope_id": own, "requests_per_minute": 1}).wantBad("scope_id")
-	a.do(a.adam, http.MethodDelete, "/admin/providers/"+own, nil).wantError(404, app.NotFound)
+	a.do(a.adam, http.MethodDelete, "/admin/providers/"+own, nil).wantError(404, gateway.NotFound)
 }
 
 // TestKindsOfProviders checks that every linked-in kind can be chosen, and one without an address of its own needs a
@@ -157,9 +158,9 @@ func TestMappings(t *testing.T) {
 			small = m["id"].(string)
 		}
 	}
-	a.do(a.adam, http.MethodDelete, path+small, nil).wantError(409, app.Conflict)
-	a.do(a.adam, http.MethodPut, path+small, object{"model_alias": "tiny"}).wantError(409, app.Conflict)
-	a.do(a.adam, http.MethodDelete, "/admin/providers/"+provider, nil).wantError(409, app.Conflict)
+	a.do(a.adam, http.MethodDelete, path+small, nil).wantError(409, gateway.Conflict)
+	a.do(a.adam, http.MethodPut, path+small, object{"model_alias": "tiny"}).wantError(409, gateway.Conflict)
+	a.do(a.adam, http.MethodDelete, "/admin/providers/"+provider, nil).wantError(409, gateway.Conflict)
 	if got := a.do(a.adam, http.MethodPut, path+id, object{"fallbacks": nil, "description": nil, "max_output_tokens": nil}).want(200); got["description"] != "" || got["max_output_tokens"] != nil || len(got["fallbacks"].([]any)) != 0 {
 		t.Errorf("%v", got)
 	}
@@ -185,7 +186,7 @@ func TestMappings(t *testing.T) {
 		})
 	}
 	a.t = t
-	a.do(a.adam, http.MethodPost, "/admin/model-mappings", object{"model_alias": "openai/large:latest", "targets": target}).wantError(409, app.Conflict)
+	a.do(a.adam, http.MethodPost, "/admin/model-mappings", object{"model_alias": "openai/large:latest", "targets": target}).wantError(409, gateway.Conflict)
 }
 
 func TestSmartModels(t *testing.T) {
@@ -256,11 +257,11 @@ func TestSmartModels(t *testing.T) {
 	a.t = t
 	// An alias is one of either.
 	full["model_alias"] = "small"
-	a.do(a.adam, http.MethodPost, "/admin/smart-models", full).wantError(409, app.Conflict)
-	a.do(a.adam, http.MethodPut, path, object{"model_alias": "judge"}).wantError(409, app.Conflict)
-	a.do(a.adam, http.MethodPost, "/admin/model-mappings", object{"model_alias": "smart", "targets": []object{{"provider_id": provider, "model": "m"}}}).wantError(409, app.Conflict)
+	a.do(a.adam, http.MethodPost, "/admin/smart-models", full).wantError(409, gateway.Conflict)
+	a.do(a.adam, http.MethodPut, path, object{"model_alias": "judge"}).wantError(409, gateway.Conflict)
+	a.do(a.adam, http.MethodPost, "/admin/model-mappings", object{"model_alias": "smart", "targets": []object{{"provider_id": provider, "model": "m"}}}).wantError(409, gateway.Conflict)
 	for _, m := range a.do(a.adam, http.MethodGet, "/admin/model-mappings", nil).all() {
-		a.do(a.adam, http.MethodDelete, "/admin/model-mappings/"+m["id"].(string), nil).wantError(409, app.Conflict)
+		a.do(a.adam, http.MethodDelete, "/admin/model-mappings/"+m["id"].(string), nil).wantError(409, gateway.Conflict)
 	}
 	a.do(a.adam, http.MethodDelete, path, nil).wantBody(`{"deleted":true}`)
 	// One slot needs nobody to choose.

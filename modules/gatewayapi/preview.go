@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/llm/smart"
 	"github.com/durward-gateway/durward/internal/llm/wire"
 	"github.com/durward-gateway/durward/internal/ratelimit/limit"
@@ -23,7 +24,7 @@ const (
 	textOneRequest = "Value error, the request has either messages or input"
 )
 
-var errNoRuntime = routes.Refused(app.Unavailable, "No site of this gateway serves models (durward_llm), so there is nobody to ask the determiner")
+var errNoRuntime = routes.Refused(gateway.Unavailable, "No site of this gateway serves models (durward_llm), so there is nobody to ask the determiner")
 
 // previewView is the target that a request would have.
 type previewView struct {

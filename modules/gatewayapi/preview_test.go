@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/llm/smart"
 	"github.com/durward-gateway/durward/modules/app"
 )
@@ -164,7 +165,7 @@ func TestPreviewRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a.t = t
-			w := a.do(a.adam, http.MethodPost, preview, tt.body).wantError(400, app.BadRequest)
+			w := a.do(a.adam, http.MethodPost, preview, tt.body).wantError(400, gateway.BadRequest)
 			for _, part := range tt.want {
 				if !strings.Contains(w["message"].(string), part) {
 					t.Errorf("%v has no %q", w["message"], part)
@@ -175,7 +176,7 @@ func TestPreviewRefuses(t *testing.T) {
 	a.t = t
 	a.models(a.eve, "small")
 	unknown := a.do(a.adam, http.MethodPost, preview, object{"policy_id": uuid.NewString(), "messages": said("x")})
-	unknown.wantError(404, app.NotFound)
+	unknown.wantError(404, gateway.NotFound)
 	// O01: the smart model of another organization is an unknown one.
 	for _, body := range []object{{"policy_id": id}, {"model_alias": "smart"}, {"model_alias": "small"}} {
 		body["messages"] = said("x")
@@ -183,7 +184,7 @@ func TestPreviewRefuses(t *testing.T) {
 			t.Errorf("%v: %d %s", body, got.status, got.body)
 		}
 	}
-	a.do(a.alice, http.MethodPost, preview, object{"policy_id": id, "messages": said("x")}).wantError(403, app.Forbidden)
+	a.do(a.alice, http.MethodPost, preview, object{"policy_id": id, "messages": said("x")}).wantError(403, gateway.Forbidden)
 	if d.asked != 0 {
 		t.Error("the determiner was asked")
 	}
@@ -194,7 +195,7 @@ func TestPreviewWithoutRuntime(t *testing.T) {
 	a.models(a.adam, "small", "large", "judge")
 	policy := object{"model_alias": "draft", "determiner_model_alias": "judge", "slots": slotsOf("small", "large")}
 	w := a.do(a.adam, http.MethodPost, preview, object{"policy": policy, "messages": said("x")})
-	if got := w.wantError(503, app.Unavailable); !strings.Contains(got["message"].(string), "durward_llm") {
+	if got := w.wantError(503, gateway.Unavailable); !strings.Contains(got["message"].(string), "durward_llm") {
 		t.Errorf("%v", got)
 	}
 	// Where nobody has to be asked, nobody is missed.

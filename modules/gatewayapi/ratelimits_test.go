@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/ratelimit/limit"
-	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -48,13 +48,13 @@ func TestLimitBody(t *testing.T) {
 	}
 	// The same scope and traffic is taken; other traffic is not.
 	other := a.make(a.adam, "/admin/rate-limits", object{"name": "b", "scope_type": "user", "scope_id": a.alice.UserID, "traffic_type": "llm", "requests_per_minute": 1})
-	a.do(a.adam, http.MethodPost, "/admin/rate-limits", object{"name": "c", "scope_type": "user", "scope_id": a.alice.UserID, "requests_per_minute": 1}).wantError(409, app.Conflict)
-	a.do(a.adam, http.MethodPut, "/admin/rate-limits/"+other, object{"traffic_type": "all"}).wantError(409, app.Conflict)
+	a.do(a.adam, http.MethodPost, "/admin/rate-limits", object{"name": "c", "scope_type": "user", "scope_id": a.alice.UserID, "requests_per_minute": 1}).wantError(409, gateway.Conflict)
+	a.do(a.adam, http.MethodPut, "/admin/rate-limits/"+other, object{"traffic_type": "all"}).wantError(409, gateway.Conflict)
 	// The organization's scope can be named by its id, which is the same scope.
 	a.make(a.adam, "/admin/rate-limits", object{"name": "o", "scope_type": "org", "scope_id": a.adam.OrganizationID, "requests_per_minute": 1})
-	a.do(a.adam, http.MethodPost, "/admin/rate-limits", object{"name": "o", "scope_type": "org", "tokens_per_minute": 1}).wantError(409, app.Conflict)
+	a.do(a.adam, http.MethodPost, "/admin/rate-limits", object{"name": "o", "scope_type": "org", "tokens_per_minute": 1}).wantError(409, gateway.Conflict)
 	a.do(a.adam, http.MethodDelete, path, nil).wantBody(`{"deleted":true}`)
-	a.do(a.adam, http.MethodDelete, path, nil).wantError(404, app.NotFound)
+	a.do(a.adam, http.MethodDelete, path, nil).wantError(404, gateway.NotFound)
 }
 
 // TestLimitScopes checks attack T10 at its entrance: all 12 scopes, named by id, by value, by both and not at all, in

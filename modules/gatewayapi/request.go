@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/durward-gateway/durward/internal/api/validate"
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -22,15 +22,15 @@ type request struct {
 
 // These are the refusals of unknown objects, and also of those of another organization (attack O01).
 var (
-	errNoKey      = routes.Refused(app.NotFound, "API key not found")
-	errNoLimit    = routes.Refused(app.NotFound, "Rate limit not found")
-	errNoProvider = routes.Refused(app.NotFound, "Provider not found")
-	errNoMapping  = routes.Refused(app.NotFound, "Model mapping not found")
-	errNoSmart    = routes.Refused(app.NotFound, "Smart model not found")
-	errNoBudget   = routes.Refused(app.NotFound, "Budget not found")
+	errNoKey      = routes.Refused(gateway.NotFound, "API key not found")
+	errNoLimit    = routes.Refused(gateway.NotFound, "Rate limit not found")
+	errNoProvider = routes.Refused(gateway.NotFound, "Provider not found")
+	errNoMapping  = routes.Refused(gateway.NotFound, "Model mapping not found")
+	errNoSmart    = routes.Refused(gateway.NotFound, "Smart model not found")
+	errNoBudget   = routes.Refused(gateway.NotFound, "Budget not found")
 )
 
-var errReadOnly = routes.Refused(app.Forbidden, "This provider is the configuration's; only those that were made here can be changed here")
+var errReadOnly = routes.Refused(gateway.Forbidden, "This provider is the configuration's; only those that were made here can be changed here")
 
 // id returns the id of the object in the path. An id that is not a uuid gives "", which no object has: in this family
 // it is answered like an unknown one.

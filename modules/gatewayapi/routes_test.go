@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
@@ -62,7 +63,7 @@ func TestRoles(t *testing.T) {
 		t.Run("R01 "+r.Method+" "+path, func(t *testing.T) {
 			a.t = t
 			if r.Role == routes.Admin {
-				a.do(a.alice, r.Method, path, `{broken`).wantError(http.StatusForbidden, app.Forbidden)
+				a.do(a.alice, r.Method, path, `{broken`).wantError(http.StatusForbidden, gateway.Forbidden)
 			}
 			if r.Role == routes.Public {
 				t.Error("nothing here is public")
@@ -74,7 +75,7 @@ func TestRoles(t *testing.T) {
 			if reads := r.Method == http.MethodGet || r.Path == smartsPath+"/preview"; reads != (r.Audit == routes.AuditRead) {
 				t.Errorf("audit class %s", r.Audit)
 			}
-			a.do(nil, r.Method, path, nil).wantError(http.StatusUnauthorized, app.Unauthorized)
+			a.do(nil, r.Method, path, nil).wantError(http.StatusUnauthorized, gateway.Unauthorized)
 			w := httptest.NewRecorder()
 			if err := a.handler.ServeHTTP(w, httptest.NewRequest(r.Method, "/api/llm-gateway"+path, nil), nil); err != nil || w.Code != http.StatusUnauthorized {
 				t.Errorf("without durward_auth: %d %v", w.Code, err)
@@ -152,7 +153,7 @@ func TestPersonalKeysAreTheirOwners(t *testing.T) {
 	if got := a.do(a.alice, http.MethodGet, "/user/api-keys", nil).all(); len(got) != 1 || got[0]["id"] != mine {
 		t.Errorf("%v", got)
 	}
-	a.do(a.alice, http.MethodDelete, "/user/api-keys/"+theirs, nil).wantError(http.StatusNotFound, app.NotFound)
+	a.do(a.alice, http.MethodDelete, "/user/api-keys/"+theirs, nil).wantError(http.StatusNotFound, gateway.NotFound)
 	if got := a.do(a.adam, http.MethodGet, "/admin/api-keys/"+theirs, nil).want(200); got["revoked_at"] != nil {
 		t.Errorf("%v", got)
 	}
@@ -170,14 +171,14 @@ func TestVerbsAndPaths(t *testing.T) {
 				continue
 			}
 			w := a.do(a.adam, verb, path, nil)
-			w.wantError(http.StatusMethodNotAllowed, app.MethodNotAllowed)
+			w.wantError(http.StatusMethodNotAllowed, gateway.MethodNotAllowed)
 			if w.header.Get("Allow") != address.Allow || address.Allow == "" {
 				t.Errorf("R02 %s %s: Allow %q", verb, path, w.header.Get("Allow"))
 			}
 		}
 	}
 	for _, path := range []string{"/admin/", "/user/", "/admin/api-keys/", "/admin//api-keys", "/admin/API-keys", "/admin/api-keys/x/y", "/user/usage", "/admin/api-keys;x"} {
-		a.do(a.adam, http.MethodGet, path, nil).wantError(http.StatusNotFound, app.NotFound)
+		a.do(a.adam, http.MethodGet, path, nil).wantError(http.StatusNotFound, gateway.NotFound)
 	}
 	// Addresses outside this family are passed on.
 	for _, path := range []string{"", "/v1/models", "/admin", "/ADMIN/api-keys", "/administration/x"} {
@@ -193,7 +194,7 @@ func TestFaults(t *testing.T) {
 	a.store.err = storage.ErrUnavailable
 	// K08: nothing is said to be revoked that is not.
 	w := a.do(a.adam, http.MethodDelete, "/admin/api-keys/"+id, nil)
-	w.wantError(http.StatusServiceUnavailable, app.Unavailable)
+	w.wantError(http.StatusServiceUnavailable, gateway.Unavailable)
 	if w.header.Get("Retry-After") == "" {
 		t.Error("no Retry-After")
 	}

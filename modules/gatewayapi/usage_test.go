@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -79,7 +80,7 @@ func TestBudgets(t *testing.T) {
 	if got["amount"] != 1e-9 || got["alert_percent"] != 0.0 || got["hard_stop"] != false || got["enabled"] != false || got["spent"] != 3.0 || got["period"] != "month" {
 		t.Errorf("%v", got)
 	}
-	a.do(a.adam, http.MethodPost, "/admin/budgets", object{"name": "x", "scope_type": "user", "period": "month", "amount": 1}).wantError(409, app.Conflict)
+	a.do(a.adam, http.MethodPost, "/admin/budgets", object{"name": "x", "scope_type": "user", "period": "month", "amount": 1}).wantError(409, gateway.Conflict)
 	if pool := a.do(a.adam, http.MethodPost, "/admin/budgets", object{"name": "x", "scope_type": "org", "period": "day", "amount": 0}).want(200); pool["subjects"] != nil {
 		t.Errorf("%v", pool)
 	}
@@ -90,7 +91,7 @@ func TestBudgets(t *testing.T) {
 	a.do(a.adam, http.MethodPost, "/admin/budgets", object{"name": "x", "scope_type": "mcp_server", "period": "day", "amount": 1}).wantBad("scope_type")
 	a.do(a.adam, http.MethodPut, path, object{"alert_percent": 101, "period": "year", "scope_value": "a", "scope_id": a.alice.UserID}).wantBad("alert_percent", "period", "scope_value")
 	a.do(a.adam, http.MethodDelete, path, nil).wantBody(`{"deleted":true}`)
-	a.do(a.adam, http.MethodGet, path, nil).wantError(404, app.NotFound)
+	a.do(a.adam, http.MethodGet, path, nil).wantError(404, gateway.NotFound)
 }
 
 func TestAmounts(t *testing.T) {

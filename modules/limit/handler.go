@@ -12,6 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
@@ -97,7 +98,7 @@ func (h *Handler) admitCall(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	if call.Server == nil {
-		app.WriteError(w, app.InternalServerError, textNoServer)
+		gateway.WriteError(w, gateway.InternalServerError, textNoServer)
 		return false
 	}
 	if h.Off {

@@ -24,7 +24,7 @@ import (
 // TestParallel checks that of 1,000 calls at a time exactly as many pass as the limit allows; T11, and the status says
 // so at any time (T01).
 func TestParallel(t *testing.T) {
-	g := newGateway(t)
+	g := newCounting(t)
 	g.set(rate(everybody, 100, 0))
 	var passed, answered atomic.Int64
 	var done sync.WaitGroup
@@ -56,7 +56,7 @@ func TestRotation(t *testing.T) {
 		{Type: storage.ScopeUser, Value: "ALICE@example.com"}, {Type: storage.ScopeGroup, Value: "eng"},
 	} {
 		t.Run("T03 "+string(scope.Type)+" "+scope.ID+scope.Value, func(t *testing.T) {
-			g := newGateway(t)
+			g := newCounting(t)
 			g.set(rate(scope, 3, 0))
 			for i := range 5 {
 				call := g.call()
@@ -75,7 +75,7 @@ func TestRotation(t *testing.T) {
 // TestWindow checks that a burst at the edge of the window gains nothing; T06, nor does a clock that goes back, and it
 // locks nobody out (T05).
 func TestWindow(t *testing.T) {
-	g := newGateway(t)
+	g := newCounting(t)
 	g.set(rate(everybody, 10, 0))
 	burst := func() (passed int) {
 		for range 20 {
@@ -104,7 +104,7 @@ func TestWindow(t *testing.T) {
 // TestAnswers checks that the answer to a refused caller, in each protocol, has no number except that of the limit that
 // refused, and no name (T08).
 func TestAnswers(t *testing.T) {
-	g := newGateway(t)
+	g := newCounting(t)
 	g.set(rate(everybody, 1, 0))
 	g.post(g.call(), ping)
 	const rpc = `{"jsonrpc":"2.0","id":null,"error":{"code":-31429,"message":"Rate limit exceeded","data":{"error":"RateLimitExceeded","message":"Rate limit exceeded"}}}`
@@ -138,7 +138,7 @@ func TestAnswers(t *testing.T) {
 
 // TestWhatCounts checks that exactly these count: each request with an id, and each opening of a stream.
 func TestWhatCounts(t *testing.T) {
-	caller := newGateway(t).call()
+	caller := newCounting(t).call()
 	asked := string(session.NewQuestions(plainMACs{}).Mark([]byte("1"), "", caller.Binding()))
 	for _, tc := range []struct {
 		name, method, path, body string
@@ -155,7 +155,7 @@ func TestWhatCounts(t *testing.T) {
 		{"a body that cannot be read", http.MethodPost, "/mcp/github", `{`, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			g := newGateway(t)
+			g := newCounting(t)
 			g.set(rate(everybody, 10, 0))
 			g.send(g.call(), tc.method, tc.path, tc.body, "Content-Type", "application/json")
 			if got, _ := g.used(); got != tc.requests {
@@ -169,7 +169,7 @@ func TestWhatCounts(t *testing.T) {
 		"an answer of a revision without answers":              {"1", "2026-07-28"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := newGateway(t)
+			g := newCounting(t)
 			g.set(rate(everybody, 10, 0))
 			g.send(g.call(), http.MethodPost, "/mcp/github", `{"jsonrpc":"2.0","id":`+tc.id+`,"result":{}}`, "Content-Type", "application/json", "MCP-Protocol-Version", tc.version)
 			if got, _ := g.used(); got != 1 {
@@ -178,7 +178,7 @@ func TestWhatCounts(t *testing.T) {
 		})
 	}
 	t.Run("an answer again", func(t *testing.T) {
-		g := newGateway(t)
+		g := newCounting(t)
 		g.set(rate(everybody, 10, 0))
 		for range 3 {
 			g.send(g.call(), http.MethodPost, "/mcp/github", `{"jsonrpc":"2.0","id":`+asked+`,"result":{}}`, "Content-Type", "application/json")
@@ -188,7 +188,7 @@ func TestWhatCounts(t *testing.T) {
 		}
 	})
 	t.Run("a batch beyond the limit", func(t *testing.T) {
-		g := newGateway(t)
+		g := newCounting(t)
 		g.set(rate(everybody, 2, 0))
 		w := g.post(g.call(), `[`+ping+`,`+ping+`,`+ping+`]`)
 		if used, _ := g.used(); w.Code != http.StatusTooManyRequests || used != 0 {
@@ -196,7 +196,7 @@ func TestWhatCounts(t *testing.T) {
 		}
 	})
 	t.Run("the id is told when it is known", func(t *testing.T) {
-		g := newGateway(t)
+		g := newCounting(t)
 		g.set(rate(everybody, 10, 0))
 		call := g.call()
 		call.Limits.Count()
@@ -212,7 +212,7 @@ func TestWhatCounts(t *testing.T) {
 		}
 	})
 	t.Run("charged once", func(t *testing.T) {
-		g := newGateway(t)
+		g := newCounting(t)
 		g.set(rate(everybody, 10, 0))
 		call := g.call()
 		g.post(call, ping)
@@ -248,7 +248,7 @@ func TestSubjects(t *testing.T) {
 		}
 		for _, scope := range scopes {
 			for _, traffic := range []storage.TrafficType{storage.TrafficAll, storage.TrafficMCP, storage.TrafficLLM} {
-				g := newGateway(t)
+				g := newCounting(t)
 				l := rate(scope, 10, 0)
 				l.Traffic = traffic
 				g.set(l)
@@ -265,7 +265,7 @@ func TestSubjects(t *testing.T) {
 		if kind == storage.ScopeOrganization {
 			continue
 		}
-		g := newGateway(t)
+		g := newCounting(t)
 		g.set(rate(storage.Scope{Type: kind, Value: "another"}, 10, 0))
 		g.post(g.call(), ping)
 		if used, _ := g.used(); used != 0 {
@@ -276,7 +276,7 @@ func TestSubjects(t *testing.T) {
 
 // TestChanges checks that a change is in force for the next call, and organizations are nothing to each other.
 func TestChanges(t *testing.T) {
-	g := newGateway(t)
+	g := newCounting(t)
 	var got []int
 	call := func(limits ...storage.RateLimit) {
 		if limits != nil {
@@ -305,7 +305,7 @@ func TestChanges(t *testing.T) {
 
 // TestUnreadable checks that nobody passes when limits cannot be read.
 func TestUnreadable(t *testing.T) {
-	g := newGateway(t)
+	g := newCounting(t)
 	g.err = errors.New("away")
 	for _, path := range []string{"/mcp/github", "/sse/github", "/api/llm-gateway/v1/messages"} {
 		method := http.MethodPost
@@ -321,7 +321,7 @@ func TestUnreadable(t *testing.T) {
 
 // TestOff checks that traffic that is off counts nothing, and passes. A kind of traffic that is not named is refused.
 func TestOff(t *testing.T) {
-	g := newGateway(t)
+	g := newCounting(t)
 	g.set(rate(everybody, -1, 0))
 	g.handler.Off = true
 	if w := g.post(g.call(), ping); w.Code != http.StatusNoContent {

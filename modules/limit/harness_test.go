@@ -53,8 +53,8 @@ func (c *clock) advance(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// gateway is the handler over limits of its own, and a handler behind it that lets every call go on.
-type gateway struct {
+// counting is the handler over limits of its own, and a handler behind it that lets every call go on.
+type counting struct {
 	testing.TB
 	core    *app.Core
 	epochs  *cache.Epochs
@@ -69,9 +69,9 @@ type gateway struct {
 
 const publicURL = "https://gate.example"
 
-func newGateway(t testing.TB) *gateway {
+func newCounting(t testing.TB) *counting {
 	t.Helper()
-	g := &gateway{
+	g := &counting{
 		TB: t, epochs: new(cache.Epochs), clock: &clock{at: time.Now()},
 		handler: &Handler{logger: zap.NewNop(), mcp: true, llm: true},
 		calls:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total", Help: "Calls."}, []string{"family", "result"}),
@@ -92,7 +92,7 @@ func (plainMACs) AppendMAC(to, _ []byte) []byte { return append(to, "MAC"...) }
 func (plainMACs) CheckMAC(_, tag []byte) bool { return string(tag) == "MAC" }
 
 // counted returns the number of calls in the metrics of a family and a result.
-func (g *gateway) counted(family, result string) (n float64) {
+func (g *counting) counted(family, result string) (n float64) {
 	g.Helper()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(g.calls)
@@ -111,7 +111,7 @@ func (g *gateway) counted(family, result string) (n float64) {
 }
 
 // EnabledRateLimits plays the store.
-func (g *gateway) EnabledRateLimits(_ context.Context, organization string) ([]storage.RateLimit, error) {
+func (g *counting) EnabledRateLimits(_ context.Context, organization string) ([]storage.RateLimit, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var found []storage.RateLimit
@@ -124,7 +124,7 @@ func (g *gateway) EnabledRateLimits(_ context.Context, organization string) ([]s
 }
 
 // set gives acme these limits, like a write that is answered afterwards.
-func (g *gateway) set(limits ...storage.RateLimit) {
+func (g *counting) set(limits ...storage.RateLimit) {
 	g.mu.Lock()
 	g.limits = limits
 	g.mu.Unlock()
@@ -148,7 +148,7 @@ func rate(scope storage.Scope, requests, tokens int64) storage.RateLimit {
 var everybody = storage.Scope{Type: storage.ScopeOrganization}
 
 // call returns a call of alice, with everything that a call to a server can have.
-func (g *gateway) call() *app.Call {
+func (g *counting) call() *app.Call {
 	return &app.Call{
 		Core: g.core,
 		Caller: &app.Caller{
@@ -163,13 +163,13 @@ func (g *gateway) call() *app.Call {
 const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 
 // post sends a message to the call's server.
-func (g *gateway) post(call *app.Call, body string) *httptest.ResponseRecorder {
+func (g *counting) post(call *app.Call, body string) *httptest.ResponseRecorder {
 	g.Helper()
 	return g.send(call, http.MethodPost, "/mcp/github", body, "Content-Type", "application/json")
 }
 
 // send runs a request through the handler. What is let through is answered 204.
-func (g *gateway) send(call *app.Call, method, path, body string, header ...string) *httptest.ResponseRecorder {
+func (g *counting) send(call *app.Call, method, path, body string, header ...string) *httptest.ResponseRecorder {
 	g.Helper()
 	r := httptest.NewRequestWithContext(g.Context(), method, path, strings.NewReader(body))
 	for i := 0; i+1 < len(header); i += 2 {
@@ -192,7 +192,7 @@ func (g *gateway) send(call *app.Call, method, path, body string, header ...stri
 }
 
 // used returns the values in the counters of acme's only limit.
-func (g *gateway) used() (requests, tokens int64) {
+func (g *counting) used() (requests, tokens int64) {
 	g.Helper()
 	status, err := g.core.Admitter.Status(g.Context(), acme)
 	if err != nil || len(status) != 1 {

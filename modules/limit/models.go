@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/llm/wire"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/internal/ratelimit/limit"
@@ -30,7 +31,7 @@ func (h *Handler) admitPrompt(w http.ResponseWriter, r *http.Request) bool {
 	case err != nil:
 		call.Core.LogFailure(h.logger, "looking at the limits of a call to a model", err)
 		call.Core.Metrics.Calls.WithLabelValues("llm", "unavailable").Inc()
-		app.SetRetryAfter(w)
+		gateway.SetRetryAfter(w)
 		refuse(w, r, http.StatusServiceUnavailable, "unavailable", app.TextUncounted+".")
 		return false
 	case refused != nil:

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/llm/metering"
 	"github.com/durward-gateway/durward/internal/llm/wire"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
@@ -155,7 +156,7 @@ func (a *answerer) refuse(e *refusal) {
 	}
 	switch e.status {
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests, wire.StatusOverloaded:
-		app.SetRetryAfter(a.w)
+		gateway.SetRetryAfter(a.w)
 	}
 	a.write(e.status, wire.ErrorBody(a.envelope(), e.status, e.code, e.message))
 }

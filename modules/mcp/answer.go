@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/answer"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
@@ -193,7 +194,7 @@ func (x *exchange) completed(text []byte) []byte {
 
 // failure returns an error that answers a request in place of its server.
 func failure(id []byte) []byte {
-	return jsonrpc.ErrorResponse(id, jsonrpc.CodeInternalError, forward.PublicText, &app.ServiceError{Name: app.UpstreamError, Message: forward.PublicText})
+	return jsonrpc.ErrorResponse(id, jsonrpc.CodeInternalError, forward.PublicText, &gateway.ServiceError{Name: gateway.UpstreamError, Message: forward.PublicText})
 }
 
 // resumes reports whether the client can ask for the rest of a stream that has ended: its events have ids, and a

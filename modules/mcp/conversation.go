@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	mcpsession "github.com/durward-gateway/durward/internal/mcp/session"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
@@ -46,7 +47,7 @@ func (x *exchange) join(ctx context.Context, credential connection.Credential) b
 		x.leaveSession(ctx)
 	case errors.Is(err, storage.ErrNotFound):
 		x.outcome = "refused"
-		app.WriteError(x.w, app.NotFound, "There is no such session; begin anew with initialize")
+		gateway.WriteError(x.w, gateway.NotFound, "There is no such session; begin anew with initialize")
 	case errors.Is(err, storage.ErrUnavailable):
 		x.unwritten(err)
 	default:
@@ -108,7 +109,7 @@ func (x *exchange) leaveSession(ctx context.Context) {
 		return
 	}
 	x.outcome = "refused"
-	app.WriteError(x.w, app.NotFound, "The server speaks 2026-07-28, which has no sessions; begin anew with server/discover")
+	gateway.WriteError(x.w, gateway.NotFound, "The server speaks 2026-07-28, which has no sessions; begin anew with server/discover")
 }
 
 // widelySpoken is the revision that is tried with a server that refuses a newer one. A server should answer with a

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/answer"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/mcp/legacysse"
@@ -88,7 +89,7 @@ func (x *exchange) carry() {
 	}
 	if x.call.Server.Entry.Protocol != storage.ProtocolMCP {
 		x.outcome = "upstream_error"
-		x.writeRPC(http.StatusBadGateway, jsonrpc.CodeInternalError, "The server does not speak MCP; its events are at /sse", app.UpstreamError)
+		x.writeRPC(http.StatusBadGateway, jsonrpc.CodeInternalError, "The server does not speak MCP; its events are at /sse", gateway.UpstreamError)
 		return
 	}
 	if x.call.Decision.GuideOnly {
@@ -153,7 +154,7 @@ func (x *exchange) idle() time.Duration {
 func (x *exchange) unrecorded(err error) {
 	x.outcome = "unavailable"
 	x.call.Core.LogFailure(x.handler.Logger, "recording a call", err)
-	app.WriteError(x.w, app.Unavailable, app.TextUnrecorded)
+	gateway.WriteError(x.w, gateway.Unavailable, app.TextUnrecorded)
 }
 
 // failed answers when an upstream gave no usable answer, or when the gateway ended the stream.
@@ -170,18 +171,18 @@ func (x *exchange) failed(ctx context.Context, err error) {
 	switch {
 	case errors.As(err, &header):
 		x.outcome = "refused"
-		x.writeRPC(http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "The header "+header.Name+" cannot be forwarded", app.BadRequest)
+		x.writeRPC(http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "The header "+header.Name+" cannot be forwarded", gateway.BadRequest)
 	case errors.Is(err, forward.ErrClientGone):
 		x.outcome = "client_gone"
 	case errors.Is(err, connection.ErrCredentialWanted):
 		x.outcome = "upstream_error"
 		x.call.WantsCredential(x.handler.Logger) //nolint:contextcheck // the note outlives the request
-		x.writeRPC(http.StatusBadGateway, jsonrpc.CodeInternalError, app.TextCredentialWanted, app.UpstreamError)
+		x.writeRPC(http.StatusBadGateway, jsonrpc.CodeInternalError, app.TextCredentialWanted, gateway.UpstreamError)
 	default:
 		x.outcome = "upstream_error"
 		x.handler.Logger.Warn("forwarding", zap.String("server", x.call.Server.Slug), zap.Error(err), zap.String("advice", netguard.Advice(err)))
 		x.call.NoteFailure(err) //nolint:contextcheck // the note outlives the request
-		x.writeRPC(http.StatusBadGateway, jsonrpc.CodeInternalError, forward.PublicText, app.UpstreamError)
+		x.writeRPC(http.StatusBadGateway, jsonrpc.CodeInternalError, forward.PublicText, gateway.UpstreamError)
 	}
 }
 
@@ -196,8 +197,8 @@ func (x *exchange) ended(reason streams.Reason) {
 		return
 	case streams.UserFull:
 		x.outcome = "limited"
-		app.SetRetryAfter(x.w)
-		x.writeRPC(http.StatusTooManyRequests, jsonrpc.CodeRateLimited, app.TextUserFull, app.RateLimitExceeded)
+		gateway.SetRetryAfter(x.w)
+		x.writeRPC(http.StatusTooManyRequests, jsonrpc.CodeRateLimited, app.TextUserFull, gateway.RateLimitExceeded)
 		return
 	case streams.NodeFull:
 		x.outcome = "unavailable"
@@ -213,6 +214,6 @@ func (x *exchange) unanswered() {
 }
 
 // writeRPC answers with a JSON-RPC error whose data is the service error of that name.
-func (x *exchange) writeRPC(status, code int, message string, name app.ErrorName) {
+func (x *exchange) writeRPC(status, code int, message string, name gateway.ErrorName) {
 	x.WriteRPC(x.w, status, code, message, name)
 }

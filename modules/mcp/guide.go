@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/api/visible"
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	mcpsession "github.com/durward-gateway/durward/internal/mcp/session"
 	"github.com/durward-gateway/durward/internal/mcp/toolpin"
@@ -115,7 +116,7 @@ func (x *exchange) discover(ctx context.Context, m *jsonrpc.Message) []byte {
 func (x *exchange) unread(m *jsonrpc.Message, what string, err error) []byte {
 	x.call.Core.LogFailure(x.handler.Logger, "reading what is known of a server", err, zap.String("server", x.call.Server.Slug))
 	message := what + " cannot be looked up at the moment"
-	return jsonrpc.ErrorResponse(m.ID, jsonrpc.CodeInternalError, message, &app.ServiceError{Name: app.Unavailable, Message: message})
+	return jsonrpc.ErrorResponse(m.ID, jsonrpc.CodeInternalError, message, &gateway.ServiceError{Name: gateway.Unavailable, Message: message})
 }
 
 // capabilities lists the abilities that the gateway offers for a server that it cannot ask.
@@ -174,7 +175,7 @@ func (x *exchange) begin(ctx context.Context, m *jsonrpc.Message) bool {
 func (x *exchange) unwritten(err error) {
 	x.outcome = "unavailable"
 	x.call.Core.LogFailure(x.handler.Logger, "keeping a conversation", err, zap.String("server", x.call.Server.Slug))
-	app.WriteError(x.w, app.Unavailable, "The gateway cannot keep this conversation at the moment")
+	gateway.WriteError(x.w, gateway.Unavailable, "The gateway cannot keep this conversation at the moment")
 }
 
 // endConversation answers a DELETE. The upstream is not told: there is no credential to tell it with.

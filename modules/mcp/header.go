@@ -5,9 +5,9 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/mcp/param"
-	"github.com/durward-gateway/durward/modules/app"
 )
 
 // header returns the request's header. In a conversation that the gateway began, the upstream may have agreed on an
@@ -79,7 +79,7 @@ func (x *exchange) mirror() bool {
 			code, text = refused.Code, refused.Message
 		}
 		x.outcome = "refused"
-		x.writeRPC(http.StatusBadRequest, code, text, app.BadRequest)
+		x.writeRPC(http.StatusBadRequest, code, text, gateway.BadRequest)
 		return false
 	}
 	x.mirrors = append(x.mirrors, params...)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/policy/approval"
@@ -40,7 +41,7 @@ func (x *exchange) refuseCredential(ctx context.Context, err error) {
 		}
 		x.outcome = "error"
 		x.call.Core.LogFailure(x.handler.Logger, "getting the credential", err)
-		app.WriteError(x.w, app.Unavailable, "The connection cannot be read at the moment")
+		gateway.WriteError(x.w, gateway.Unavailable, "The connection cannot be read at the moment")
 		return
 	}
 	x.outcome = "not_connected"
@@ -95,8 +96,8 @@ func (x *exchange) lost(m *jsonrpc.Message) []byte {
 	case m.Method == "tools/call":
 		return jsonrpc.ToolError(m.ID, x.textLost()+address+textThen, x.Modern())
 	}
-	return jsonrpc.ErrorResponse(m.ID, jsonrpc.CodeNotConnected, x.textLost()+address, &app.ServiceError{
-		Name: app.ServerNotConnected, Message: app.TextNotConnected, Details: map[string]any{"connect_url": address},
+	return jsonrpc.ErrorResponse(m.ID, jsonrpc.CodeNotConnected, x.textLost()+address, &gateway.ServiceError{
+		Name: gateway.ServerNotConnected, Message: app.TextNotConnected, Details: map[string]any{"connect_url": address},
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/credential/oauth"
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/mcp/legacysse"
 	mcpsession "github.com/durward-gateway/durward/internal/mcp/session"
@@ -94,7 +95,7 @@ func (x *exchange) refused(ctx context.Context, response *forward.Response) bool
 	}
 	if name := x.refusingPage(response); name != "" {
 		x.outcome = "refused"
-		(&app.ServiceError{Name: name, Message: "The upstream server does not take this request"}).Write(x.w)
+		(&gateway.ServiceError{Name: name, Message: "The upstream server does not take this request"}).Write(x.w)
 		return true
 	}
 	return false
@@ -185,7 +186,7 @@ func (x *exchange) sayWhy(response *forward.Response, reason streams.Reason) {
 		return
 	}
 	text := "The gateway has ended this subscription: " + string(reason)
-	body := jsonrpc.ErrorResponse(x.Single().ID, jsonrpc.CodeForbidden, text, map[string]string{"error": string(app.Forbidden), "message": text, "reason": string(reason)})
+	body := jsonrpc.ErrorResponse(x.Single().ID, jsonrpc.CodeForbidden, text, map[string]string{"error": string(gateway.Forbidden), "message": text, "reason": string(reason)})
 	// The empty lines are for an event that was cut off.
 	_, _ = response.Client(x.w).WriteLast(fmt.Appendf(nil, "\n\nevent: message\ndata: %s\n\n", body))
 }
@@ -247,14 +248,14 @@ func (x *exchange) sealSession(response *forward.Response) error {
 // revision; "" when the answer is none. Clients find out by these statuses which transport to speak (2025-03-26,
 // basic/transports, "Backwards Compatibility"), and get them with the gateway's text. When a server answers a GET with
 // anything but a stream, it has no stream there.
-func (x *exchange) refusingPage(response *forward.Response) app.ErrorName {
+func (x *exchange) refusingPage(response *forward.Response) gateway.ErrorName {
 	if x.r.Method == http.MethodGet && response.Status < http.StatusBadRequest && !isEvents(response) {
-		return app.MethodNotAllowed
+		return gateway.MethodNotAllowed
 	}
 	if response.Kind != forward.Other || isText(response) {
 		return ""
 	}
-	return map[int]app.ErrorName{http.StatusNotFound: app.NotFound, http.StatusMethodNotAllowed: app.MethodNotAllowed}[response.Status]
+	return map[int]gateway.ErrorName{http.StatusNotFound: gateway.NotFound, http.StatusMethodNotAllowed: gateway.MethodNotAllowed}[response.Status]
 }
 
 func isEvents(response *forward.Response) bool {

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"net/http"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/mcp/method"
-	"github.com/durward-gateway/durward/modules/app"
 )
 
 // withheld answers messages that do not belong in the client's conversation: answers to questions that its server did
@@ -23,7 +23,7 @@ func (x *exchange) withheld() bool {
 		}
 		x.outcome = "refused"
 		if x.Message.Batch {
-			x.writeRPC(http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "The batch holds an answer that nobody asked for, or a notification that clients of its revision do not have", app.BadRequest)
+			x.writeRPC(http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "The batch holds an answer that nobody asked for, or a notification that clients of its revision do not have", gateway.BadRequest)
 			return true
 		}
 		x.w.WriteHeader(http.StatusAccepted)

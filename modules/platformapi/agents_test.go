@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
@@ -105,12 +106,12 @@ func TestAgentCreationProblems(t *testing.T) {
 	}
 	a.t = t
 	w := a.do(a.adam, http.MethodPost, "/api/agents", object{"application_directory": object{"external_id": "client-1"}})
-	if got := w.wantError(409, app.Conflict); got["details"].(object)["field"] != "external_id" {
+	if got := w.wantError(409, gateway.Conflict); got["details"].(object)["field"] != "external_id" {
 		t.Error(w.body)
 	}
-	a.do(a.adam, http.MethodPost, "/api/agents", object{"application_directory_id": application}).wantError(409, app.Conflict)
+	a.do(a.adam, http.MethodPost, "/api/agents", object{"application_directory_id": application}).wantError(409, gateway.Conflict)
 	unknown := a.do(a.adam, http.MethodPost, "/api/agents", object{"application_directory_id": uuid.NewString()})
-	unknown.wantError(404, app.AgentNotFound)
+	unknown.wantError(404, gateway.AgentNotFound)
 	if w := a.do(a.adam, http.MethodPost, "/api/agents", object{"application_directory_id": foreign}); w.body != unknown.body || w.status != 404 {
 		t.Errorf("O02 %d %s", w.status, w.body)
 	}
@@ -172,8 +173,8 @@ func TestDeletedAgents(t *testing.T) {
 	alone := a.policy(a.adam, object{"name": "Alone", "mcp_server_id": server, "application_ids": []string{first}, "status": "ACTIVE"})
 	both := a.policy(a.adam, object{"name": "Both", "mcp_server_id": server, "application_ids": []string{first, second}})
 	a.do(a.adam, http.MethodDelete, "/api/agents/"+first, nil).want(204)
-	a.do(a.adam, http.MethodDelete, "/api/agents/"+first, nil).wantError(404, app.AgentNotFound)
-	a.do(a.adam, http.MethodGet, "/api/agents/"+first, nil).wantError(404, app.AgentNotFound)
+	a.do(a.adam, http.MethodDelete, "/api/agents/"+first, nil).wantError(404, gateway.AgentNotFound)
+	a.do(a.adam, http.MethodGet, "/api/agents/"+first, nil).wantError(404, gateway.AgentNotFound)
 	got := a.getPolicy(alone)
 	if got["status"] != "ARCHIVED" || !cmp.Equal(got["application_ids"], []any{first}) || got["updated_by_user_id"] != a.adam.UserID {
 		t.Errorf("%v", got)

@@ -5,15 +5,15 @@ import (
 	"errors"
 
 	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/policy/approval"
-	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
 
 var (
-	errNoApproval     = routes.Refused(app.ApprovalNotFound, "Approval not found")
-	errApprovalClient = routes.Refused(app.Forbidden,
+	errNoApproval     = routes.Refused(gateway.ApprovalNotFound, "Approval not found")
+	errApprovalClient = routes.Refused(gateway.Forbidden,
 		"Decide on the page /approvals, or with a token of a client that the configuration names for it (approval_clients): never with that of the agent that asked, nor without a user")
 )
 

@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/policy/approval"
-	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -27,7 +27,7 @@ func TestDecidedAlready(t *testing.T) {
 		path := "/api/approvals/" + held.ID + "/"
 		a.do(a.alice, http.MethodPost, path+first, nil).want(200)
 		for _, second := range []string{"approve", "deny"} {
-			got := a.do(a.alice, http.MethodPost, path+second, nil).wantError(409, app.Conflict)
+			got := a.do(a.alice, http.MethodPost, path+second, nil).wantError(409, gateway.Conflict)
 			if diff := cmp.Diff(object{"field": "status", "status": want}, got["details"]); diff != "" {
 				t.Errorf("%s, then %s: %s", first, second, diff)
 			}

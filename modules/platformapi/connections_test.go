@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
@@ -71,9 +72,9 @@ func TestConnectOAuth(t *testing.T) {
 	a.do(a.alice, http.MethodPost, "/api/servers/"+uuid.NewString()+"/connect?return_url=https://evil.example/", nil).wantProblems("query.return_url value_error")
 	a.do(a.alice, http.MethodPost, "/api/servers/"+id+"/connect?return_url="+strings.Repeat("a", 2049), `[]`).wantProblems(
 		"query.return_url string_too_long", "body dict_type")
-	a.do(a.alice, http.MethodDelete, "/api/servers/"+id+"/connection", nil).wantError(404, app.ConnectionNotFound)
-	a.do(a.alice, http.MethodPost, "/api/servers/"+uuid.NewString()+"/connect", nil).wantError(404, app.ServerNotFound)
-	a.do(a.alice, http.MethodGet, "/api/servers/unknown/connection", nil).wantError(404, app.ServerNotFound)
+	a.do(a.alice, http.MethodDelete, "/api/servers/"+id+"/connection", nil).wantError(404, gateway.ConnectionNotFound)
+	a.do(a.alice, http.MethodPost, "/api/servers/"+uuid.NewString()+"/connect", nil).wantError(404, gateway.ServerNotFound)
+	a.do(a.alice, http.MethodGet, "/api/servers/unknown/connection", nil).wantError(404, gateway.ServerNotFound)
 }
 
 func TestConnectWithoutClient(t *testing.T) {
@@ -87,7 +88,7 @@ func TestConnectWithoutClient(t *testing.T) {
 			a.t = t
 			entry["name"] = name
 			id := a.server(a.adam, name, a.entry(a.adam, entry))
-			got := a.do(a.alice, http.MethodPost, "/api/servers/"+id+"/connect", object{}).wantError(500, app.OAuthConfigurationError)
+			got := a.do(a.alice, http.MethodPost, "/api/servers/"+id+"/connect", object{}).wantError(500, gateway.OAuthConfigurationError)
 			if !strings.Contains(got["message"].(string), "OAuth server configuration not found") {
 				t.Error(got)
 			}
@@ -117,7 +118,7 @@ func TestConnectTyped(t *testing.T) {
 			id := a.server(a.adam, tt.provider, a.entry(a.adam, object{"name": tt.provider, "provider": tt.provider}))
 			connect := "/api/servers/" + id + "/connect"
 			for field, body := range tt.bad {
-				got := a.do(a.alice, http.MethodPost, connect, body).wantError(400, app.BadRequest)
+				got := a.do(a.alice, http.MethodPost, connect, body).wantError(400, gateway.BadRequest)
 				if !strings.Contains(got["message"].(string), field) || strings.Contains(got["message"].(string), "canary") {
 					t.Errorf("%v", got)
 				}
@@ -141,7 +142,7 @@ func TestConnectTyped(t *testing.T) {
 			if tt.provider != "none" && a.status(a.adam, id) != "available" {
 				t.Error("O07, O08: another user is connected too")
 			}
-			a.do(a.adam, http.MethodDelete, "/api/servers/"+id+"/connection", nil).wantError(404, app.ConnectionNotFound)
+			a.do(a.adam, http.MethodDelete, "/api/servers/"+id+"/connection", nil).wantError(404, gateway.ConnectionNotFound)
 			key := storage.ConnectionKey{OrganizationID: a.alice.OrganizationID, UserID: a.alice.UserID, ServerID: id}
 			ctx, done := a.core.Streams.Open(t.Context(), streams.Owner{Organization: key.OrganizationID, User: key.UserID, Server: id}, streams.Listen, start.AddDate(100, 0, 0), streams.Limits{}, nil)
 			defer done()
@@ -149,7 +150,7 @@ func TestConnectTyped(t *testing.T) {
 			if reason, ok := streams.EndedFor(ctx); !ok || reason != streams.Disconnected {
 				t.Errorf("the stream goes on: %v", reason)
 			}
-			a.do(a.alice, http.MethodDelete, "/api/servers/"+id+"/connection", nil).wantError(404, app.ConnectionNotFound)
+			a.do(a.alice, http.MethodDelete, "/api/servers/"+id+"/connection", nil).wantError(404, gateway.ConnectionNotFound)
 			if tt.provider != "none" && a.status(a.alice, id) != "available" {
 				t.Error("still connected")
 			}
@@ -175,12 +176,12 @@ func TestConnectBodies(t *testing.T) {
 	}
 	a.do(a.alice, http.MethodPost, connect, object{"api_key": strings.Repeat("x", 8193)}).wantProblems("body.api_key string_too_long")
 	w := a.do(a.alice, http.MethodPost, connect, object{"api_key": "canary\r\nHost: evil"}) // H08
-	if w.wantError(400, app.BadRequest); strings.Contains(w.body, "canary") {
+	if w.wantError(400, gateway.BadRequest); strings.Contains(w.body, "canary") {
 		t.Error(w.body)
 	}
 	r := httptest.NewRequest(http.MethodPost, publicURL+connect, strings.NewReader("api_key=x"))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	a.send(a.alice, r).wantError(415, app.UnsupportedMediaType)
+	a.send(a.alice, r).wantError(415, gateway.UnsupportedMediaType)
 }
 
 func TestDeleteServerEndsWhatRuns(t *testing.T) {

@@ -6,12 +6,12 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/durward-gateway/durward/internal/credential/directory"
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
 
-var errReadOnly = routes.Refused(app.Forbidden, "This entry comes with the gateway or its configuration; only custom entries can be changed here")
+var errReadOnly = routes.Refused(gateway.Forbidden, "This entry comes with the gateway or its configuration; only custom entries can be changed here")
 
 func listEntries(q *request) (any, error) {
 	filter := storage.DirectoryFilter{OrganizationID: q.Organization(), Search: q.Search(), Page: q.Page()}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/durward-gateway/durward/internal/credential/directory"
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -48,7 +49,7 @@ func TestEntryShape(t *testing.T) {
 		}
 	}
 	a.do(a.adam, http.MethodDelete, directoryURL+"/"+id, nil).want(204)
-	a.do(a.adam, http.MethodDelete, directoryURL+"/"+id, nil).wantError(404, app.DirectoryNotFound)
+	a.do(a.adam, http.MethodDelete, directoryURL+"/"+id, nil).wantError(404, gateway.DirectoryNotFound)
 }
 
 // TestEntryOptions checks that resource stands in two places that never contradict each other, and every option can be
@@ -147,12 +148,12 @@ func TestReadOnlyEntries(t *testing.T) {
 			t.Errorf("%v entries", total)
 		}
 	}
-	a.do(a.adam, http.MethodPut, directoryURL+"/"+id, object{"name": "x"}).wantError(403, app.Forbidden)
+	a.do(a.adam, http.MethodPut, directoryURL+"/"+id, object{"name": "x"}).wantError(403, gateway.Forbidden)
 	a.do(a.adam, http.MethodPut, directoryURL+"/"+id, object{"name": 1}).wantProblems("body.name string_type")
-	a.do(a.adam, http.MethodDelete, directoryURL+"/"+id, nil).wantError(403, app.Forbidden)
+	a.do(a.adam, http.MethodDelete, directoryURL+"/"+id, nil).wantError(403, gateway.Forbidden)
 	// Their slugs are taken.
 	got := a.do(a.adam, http.MethodPost, directoryURL, object{"name": "x", "url": "https://x.example/", "slug": entries[0].Slug})
-	got.wantError(409, app.Conflict)
+	got.wantError(409, gateway.Conflict)
 }
 
 func TestEntryConflicts(t *testing.T) {
@@ -165,16 +166,16 @@ func TestEntryConflicts(t *testing.T) {
 		t.Errorf("a reserved slug became %v", got["slug"])
 	}
 	w := a.do(a.adam, http.MethodPost, directoryURL, object{"name": "x", "url": "https://x.example/", "slug": "tracker"})
-	if got := w.wantError(409, app.Conflict); got["details"].(object)["field"] != "slug" {
+	if got := w.wantError(409, gateway.Conflict); got["details"].(object)["field"] != "slug" {
 		t.Errorf("%v", got)
 	}
 	server := a.server(a.adam, "Tracker", id)
-	if got := a.do(a.adam, http.MethodDelete, directoryURL+"/"+id, nil).wantError(409, app.Conflict); got["details"].(object)["field"] != "server" {
+	if got := a.do(a.adam, http.MethodDelete, directoryURL+"/"+id, nil).wantError(409, gateway.Conflict); got["details"].(object)["field"] != "server" {
 		t.Errorf("%v", got)
 	}
 	a.do(a.adam, http.MethodDelete, "/api/servers/"+server, nil).want(200)
-	a.do(a.adam, http.MethodDelete, directoryURL+"/"+id, nil).wantError(404, app.DirectoryNotFound)
-	a.do(a.adam, http.MethodPut, directoryURL+"/"+id, object{"description": "x"}).wantError(404, app.DirectoryNotFound)
+	a.do(a.adam, http.MethodDelete, directoryURL+"/"+id, nil).wantError(404, gateway.DirectoryNotFound)
+	a.do(a.adam, http.MethodPut, directoryURL+"/"+id, object{"description": "x"}).wantError(404, gateway.DirectoryNotFound)
 }
 
 func TestEntryFieldTypes(t *testing.T) {
@@ -210,7 +211,7 @@ func TestEntryFieldTypes(t *testing.T) {
 		a.do(a.adam, http.MethodPut, directoryURL+"/"+id, object{"auth_params": object{"in": "header", "name": name}}).wantProblems("body.auth_params.name value_error")
 	}
 	a.do(a.adam, http.MethodPut, directoryURL+"/"+id, object{"requires_auth": true, "provider": "none"}).wantProblems("body.requires_auth value_error")
-	a.do(a.adam, http.MethodGet, directoryURL+"/"+uuid.NewString(), nil).wantError(404, app.DirectoryNotFound)
+	a.do(a.adam, http.MethodGet, directoryURL+"/"+uuid.NewString(), nil).wantError(404, gateway.DirectoryNotFound)
 }
 
 func TestEntryAddresses(t *testing.T) {
@@ -268,7 +269,7 @@ func TestConcurrentEntryChanges(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	a.do(a.adam, http.MethodPut, directoryURL+"/"+id, object{"icon": "https://x.example/i"}).wantError(409, app.Conflict)
+	a.do(a.adam, http.MethodPut, directoryURL+"/"+id, object{"icon": "https://x.example/i"}).wantError(409, gateway.Conflict)
 	if got := a.do(a.adam, http.MethodPut, directoryURL+"/"+id, object{"icon": "ours"}).want(200); got["description"] != "theirs" || got["icon"] != "ours" {
 		t.Errorf("%v", got)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/api/slug"
 	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/policy/engine"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/routes"
@@ -50,7 +51,7 @@ func explainPolicies(q *request) (any, error) {
 	}
 	other := asked.userID != "" && asked.userID != q.Call.Caller.UserID
 	if (other || asked.roles.Set() || asked.groups.Set()) && !q.Call.Caller.Admin {
-		return nil, routes.Refused(app.Forbidden, "Only an administrator may ask for another user, or with other roles and groups")
+		return nil, routes.Refused(gateway.Forbidden, "Only an administrator may ask for another user, or with other roles and groups")
 	}
 	v := explanation{Notes: []string{}, Conditions: []conditionView{}, Shadow: []shadowView{}, Displaced: []string{}}
 	var draft *storage.PolicyView

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
@@ -136,11 +137,11 @@ func TestExplain(t *testing.T) {
 		}
 		for _, body := range []object{{"user_id": a.adam.UserID}, {"roles": []string{"admin"}}, {"groups": []string{}}} {
 			body["mcp_server_id"], body["action"] = server, "sse/stream"
-			ask(a.alice, body).wantError(403, app.Forbidden)
+			ask(a.alice, body).wantError(403, gateway.Forbidden)
 		}
 		ask(a.adam, object{"policy_id": draft, "mcp_server_id": other, "action": "sse/stream"}).wantProblems("body.policy_id value_error")
-		for name, refusal := range map[string]app.ErrorName{
-			"mcp_server_id": app.ServerNotFound, "policy_id": app.PolicyNotFound, "agent_id": app.AgentNotFound, "user_id": app.NotFound,
+		for name, refusal := range map[string]gateway.ErrorName{
+			"mcp_server_id": gateway.ServerNotFound, "policy_id": gateway.PolicyNotFound, "agent_id": gateway.AgentNotFound, "user_id": gateway.NotFound,
 		} {
 			foreign := map[string]string{"mcp_server_id": server, "policy_id": draft, "agent_id": agent, "user_id": a.alice.UserID}[name]
 			own := a.server(a.eve, name, a.entry(a.eve, object{"name": name}))

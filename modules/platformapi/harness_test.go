@@ -26,6 +26,7 @@ import (
 	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/credential/oauth"
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/policy/approval"
 	"github.com/durward-gateway/durward/internal/proxy/netguard"
@@ -250,7 +251,7 @@ func (w answer) want(status int) map[string]any {
 }
 
 // wantError checks status and name of a service error.
-func (w answer) wantError(status int, name app.ErrorName) map[string]any {
+func (w answer) wantError(status int, name gateway.ErrorName) map[string]any {
 	w.t.Helper()
 	out := w.want(status)
 	if out["error"] != string(name) || out["message"] == "" {

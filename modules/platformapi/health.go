@@ -7,6 +7,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/ratelimit/cluster"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/routes"
@@ -34,13 +35,13 @@ func health(*request) (any, error) { return healthView{Status: "ok"}, nil }
 // ready answers whether requests should be sent here.
 func ready(q *request) (any, error) {
 	if caddy.Exiting() {
-		return nil, routes.Refused(app.Unavailable, "The gateway is shutting down")
+		return nil, routes.Refused(gateway.Unavailable, "The gateway is shutting down")
 	}
 	ctx, cancel := context.WithTimeout(q.Context(), pingTimeout)
 	defer cancel()
 	err := q.Core.Ready(ctx)
 	if errors.Is(err, app.ErrOverloaded) {
-		return nil, routes.Refused(app.Unavailable, "The gateway is short of memory at the moment")
+		return nil, routes.Refused(gateway.Unavailable, "The gateway is short of memory at the moment")
 	}
 	if err != nil { // the log has it
 		return nil, &routes.Refusal{ServiceError: *app.NotReady(err)}

@@ -8,8 +8,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/gateway"
 	policyedit "github.com/durward-gateway/durward/internal/policy/edit"
-	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -172,8 +172,8 @@ func policyRefusal(err error, edit *policyedit.Edit, place ...any) error {
 
 // overlapping returns a 409 with the policy that already covers the same agents.
 func overlapping(err *storage.OverlapError) error {
-	return &routes.Refusal{ServiceError: app.ServiceError{
-		Name: app.Conflict, Message: fmt.Sprintf("The active policy %q governs this server and one of these agents already, and only one can: disable it, or name other agents", err.PolicyName),
+	return &routes.Refusal{ServiceError: gateway.ServiceError{
+		Name: gateway.Conflict, Message: fmt.Sprintf("The active policy %q governs this server and one of these agents already, and only one can: disable it, or name other agents", err.PolicyName),
 		Details: map[string]any{"field": "status", "policy_id": err.PolicyID, "policy_name": err.PolicyName},
 	}}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
@@ -194,13 +195,13 @@ func TestPolicyUpdates(t *testing.T) {
 	patch(object{"status": "ACTIVE", "shadow": true}).wantProblems("body.shadow value_error")
 	patch(``).wantProblems("body missing")
 	a.policy(a.adam, object{"name": "Taken", "mcp_server_id": server})
-	patch(object{"name": "Taken"}).wantError(409, app.Conflict)
+	patch(object{"name": "Taken"}).wantError(409, gateway.Conflict)
 	if p := a.getPolicy(id); p["revision"] != 1.0 {
 		t.Errorf("changed by what was refused: %v", p)
 	}
 	unknown := "/api/v2/policies/" + uuid.NewString()
 	a.do(a.adam, http.MethodPatch, unknown, object{"name": 1}).wantProblems("body.name string_type")
-	a.do(a.adam, http.MethodPatch, unknown, object{}).wantError(404, app.PolicyNotFound)
+	a.do(a.adam, http.MethodPatch, unknown, object{}).wantError(404, gateway.PolicyNotFound)
 	a.do(a.adam, http.MethodPatch, "/api/v2/policies/x", object{"name": 1}).wantProblems("path.policy_id uuid_parsing", "body.name string_type")
 }
 
@@ -212,7 +213,7 @@ func TestPolicyOverlap(t *testing.T) {
 	everybody := a.policy(a.adam, object{"name": "Everybody", "mcp_server_id": server, "status": "ACTIVE"})
 	wantHolder := func(w answer, id, name string) {
 		t.Helper()
-		got := w.wantError(409, app.Conflict)
+		got := w.wantError(409, gateway.Conflict)
 		details := got["details"].(object)
 		if details["policy_id"] != id || details["policy_name"] != name || !strings.Contains(got["message"].(string), name) {
 			t.Error(w.body)
@@ -272,10 +273,10 @@ func TestSavePolicy(t *testing.T) {
 	if p := changed["policy"].(object); changed["created"] != false || p["name"] != "Q" || p["status"] != "ACTIVE" {
 		t.Errorf("%v", changed)
 	}
-	save(object{"name": "Q", "mcp_server_id": other}).wantError(409, app.Conflict)
+	save(object{"name": "Q", "mcp_server_id": other}).wantError(409, gateway.Conflict)
 	save(object{"name": "Q", "mcp_server_id": other, "application_ids": []string{uuid.NewString()}}).wantProblems("body.application_ids.0 value_error")
 	save(object{"name": "Q", "mcp_server_id": uuid.NewString(), "status": "INACTIVE"}).wantProblems("body.status value_error", "body.mcp_server_id value_error")
-	save(object{"id": uuid.NewString()}).wantError(404, app.PolicyNotFound)
+	save(object{"id": uuid.NewString()}).wantError(404, gateway.PolicyNotFound)
 	save(object{"id": "x"}).wantProblems("body.id uuid_parsing")
 	save(object{"id": nil}).wantProblems("body.id string_type")
 	save(object{"id": id, "mcp_server_id": other}).wantProblems("body.mcp_server_id value_error")
@@ -318,13 +319,13 @@ func TestSwitchPolicies(t *testing.T) {
 		t.Error(diff)
 	}
 	for _, unknown := range []string{foreign, uuid.NewString()} {
-		put("enable?id="+one+"&id="+unknown).wantError(404, app.PolicyNotFound)
-		put("enable?id="+unknown+"&id="+one).wantError(404, app.PolicyNotFound)
+		put("enable?id="+one+"&id="+unknown).wantError(404, gateway.PolicyNotFound)
+		put("enable?id="+unknown+"&id="+one).wantError(404, gateway.PolicyNotFound)
 	}
 	statuses("DRAFT", "DRAFT", "DRAFT") // O03
 	put("enable?id=" + one + "&id=" + archived).wantProblems("query.id.1 value_error")
 	put("enable?id=" + one + "&id=" + one + "&id=" + archived).wantProblems("query.id.2 value_error")
-	put("enable?id="+one+"&id="+two+"&id="+clash).wantError(409, app.Conflict)
+	put("enable?id="+one+"&id="+two+"&id="+clash).wantError(409, gateway.Conflict)
 	statuses("DRAFT", "DRAFT", "DRAFT")
 	if diff := cmp.Diff(object{"enabledPolicies": 2.0}, put("enable?id="+one+"&id="+two+","+one).want(200)); diff != "" {
 		t.Error(diff)
@@ -351,12 +352,12 @@ func TestClonesAndRevisions(t *testing.T) {
 	if clone["name"] != "P Copy" || clone["status"] != "DRAFT" || clone["id"] == id || clone["rules_count"] != 1.0 || clone["revision"] != 1.0 {
 		t.Errorf("%v", clone)
 	}
-	a.do(a.adam, http.MethodPost, "/api/v2/policies/"+id+"/clone", object{}).wantError(409, app.Conflict)
-	again := a.do(a.adam, http.MethodPost, "/api/v2/policies/"+id+"/clone", nil).wantError(409, app.Conflict)
+	a.do(a.adam, http.MethodPost, "/api/v2/policies/"+id+"/clone", object{}).wantError(409, gateway.Conflict)
+	again := a.do(a.adam, http.MethodPost, "/api/v2/policies/"+id+"/clone", nil).wantError(409, gateway.Conflict)
 	if diff := cmp.Diff(`A policy of the name "P Copy" exists already: send {"name": ...} with another`, again["message"]); diff != "" {
 		t.Error(diff)
 	}
-	named := a.do(a.adam, http.MethodPost, "/api/v2/policies/"+id+"/clone", object{"name": "P Copy"}).wantError(409, app.Conflict)
+	named := a.do(a.adam, http.MethodPost, "/api/v2/policies/"+id+"/clone", object{"name": "P Copy"}).wantError(409, gateway.Conflict)
 	if diff := cmp.Diff("A policy of that name exists already", named["message"]); diff != "" {
 		t.Error(diff)
 	}
@@ -368,7 +369,7 @@ func TestClonesAndRevisions(t *testing.T) {
 	if got := a.do(a.adam, http.MethodPost, "/api/v2/policies/"+long+"/clone", nil).want(200)["policy"].(object)["name"]; got != strings.Repeat("ü", 250)+" Copy" {
 		t.Error(got)
 	}
-	a.do(a.adam, http.MethodPost, "/api/v2/policies/"+uuid.NewString()+"/clone", nil).wantError(404, app.PolicyNotFound)
+	a.do(a.adam, http.MethodPost, "/api/v2/policies/"+uuid.NewString()+"/clone", nil).wantError(404, gateway.PolicyNotFound)
 
 	a.do(a.adam, http.MethodPatch, "/api/v2/policies/"+id, object{"name": "Q", "tags": []string{}}).want(200)
 	got := a.do(a.adam, http.MethodGet, "/api/v2/policies/"+id+"/revisions?limit=1", nil).want(200)
@@ -387,7 +388,7 @@ func TestClonesAndRevisions(t *testing.T) {
 			t.Errorf("%v", change)
 		}
 	}
-	a.do(a.adam, http.MethodGet, "/api/v2/policies/"+uuid.NewString()+"/revisions", nil).wantError(404, app.PolicyNotFound)
+	a.do(a.adam, http.MethodGet, "/api/v2/policies/"+uuid.NewString()+"/revisions", nil).wantError(404, gateway.PolicyNotFound)
 }
 
 func TestPolicyLists(t *testing.T) {
@@ -450,7 +451,7 @@ func TestPolicyLists(t *testing.T) {
 				t.Errorf("%s %s: %d %s, unknown %s", c.method, c.path, foreign.status, foreign.body, unknown.body)
 			}
 		}
-		a.do(a.eve, "POST", "/api/policy", object{"id": active, "name": "x"}).wantError(404, app.PolicyNotFound)
+		a.do(a.eve, "POST", "/api/policy", object{"id": active, "name": "x"}).wantError(404, gateway.PolicyNotFound)
 		for _, query := range []string{"search=" + active, "mcp_server_id=" + server, "agent_id=" + agent, ""} {
 			if total := a.do(a.eve, "GET", "/api/v2/policies?"+query, nil).want(200)["pagination"].(object)["total"]; total != 0.0 {
 				t.Errorf("O05 %s: %v", query, total)

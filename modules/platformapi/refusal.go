@@ -8,6 +8,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/proxy/netguard"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/routes"
@@ -17,18 +18,18 @@ import (
 // These are the refusals of unknown objects. They do not describe the object, so that another organization's is
 // answered like one that does not exist (attack O01).
 var (
-	errNoServer       = routes.Refused(app.ServerNotFound, "Server not found")
-	errNoTemplate     = routes.Refused(app.ServerNotFound, "Server directory template not found")
-	errNoConnection   = routes.Refused(app.ConnectionNotFound, "You have no connection to this server")
-	errNoRegistration = routes.Refused(app.NotFound, "No OAuth client is registered for this server")
-	errTooManyTests   = routes.Refused(app.RateLimitExceeded, "Too many servers are being tested; try again in a minute")
-	errNoEntry        = routes.Refused(app.DirectoryNotFound, "Server directory entry not found")
+	errNoServer       = routes.Refused(gateway.ServerNotFound, "Server not found")
+	errNoTemplate     = routes.Refused(gateway.ServerNotFound, "Server directory template not found")
+	errNoConnection   = routes.Refused(gateway.ConnectionNotFound, "You have no connection to this server")
+	errNoRegistration = routes.Refused(gateway.NotFound, "No OAuth client is registered for this server")
+	errTooManyTests   = routes.Refused(gateway.RateLimitExceeded, "Too many servers are being tested; try again in a minute")
+	errNoEntry        = routes.Refused(gateway.DirectoryNotFound, "Server directory entry not found")
 
-	errNoAgent        = routes.Refused(app.AgentNotFound, "Agent not found")
-	errNoApplication  = routes.Refused(app.AgentNotFound, "Application directory entry not found")
-	errNoPolicy       = routes.Refused(app.PolicyNotFound, "Policy not found")
-	errNoOrganization = routes.Refused(app.NotFound, "Organization not found")
-	errNoUser         = routes.Refused(app.NotFound, "User not found")
+	errNoAgent        = routes.Refused(gateway.AgentNotFound, "Agent not found")
+	errNoApplication  = routes.Refused(gateway.AgentNotFound, "Application directory entry not found")
+	errNoPolicy       = routes.Refused(gateway.PolicyNotFound, "Policy not found")
+	errNoOrganization = routes.Refused(gateway.NotFound, "Organization not found")
+	errNoUser         = routes.Refused(gateway.NotFound, "User not found")
 )
 
 // refuse answers an error of a route. An error that is not known to be the client's fault is logged, and its text is
@@ -41,13 +42,13 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	case app.WriteShapeError(w, err):
 	case h.refuseConnect(w, r, err):
 	case errors.Is(err, storage.ErrText):
-		app.WriteError(w, app.BadRequest, app.UnstorableText)
+		gateway.WriteError(w, gateway.BadRequest, gateway.UnstorableText)
 	case errors.Is(err, storage.ErrUnavailable), r.Context().Err() != nil:
 		app.LogUnavailable(r, h.logger, "serving the API", err)
-		app.WriteError(w, app.Unavailable, "The gateway cannot reach its store at the moment")
+		gateway.WriteError(w, gateway.Unavailable, "The gateway cannot reach its store at the moment")
 	default:
 		h.logger.Error("serving the API", zap.String("method", r.Method), zap.Error(err))
-		app.WriteInternalError(w)
+		gateway.WriteInternalError(w)
 	}
 }
 
@@ -62,7 +63,7 @@ func (h *Handler) refuseConnect(w http.ResponseWriter, r *http.Request, err erro
 			Loc: []any{"query", "return_url"}, Type: validate.ValueError, Msg: "Value error, return_url is not allowed: " + place.Reason,
 		}})
 	case errors.As(err, &field):
-		(&app.ServiceError{Name: app.BadRequest, Message: field.Message, Details: map[string]any{"field": field.Field}}).Write(w)
+		(&gateway.ServiceError{Name: gateway.BadRequest, Message: field.Message, Details: map[string]any{"field": field.Field}}).Write(w)
 	case errors.As(err, &configuration):
 		h.logger.Warn("no OAuth client can be had for a server", zap.Error(configuration.Cause))
 		text := noOAuthClient
@@ -71,7 +72,7 @@ func (h *Handler) refuseConnect(w http.ResponseWriter, r *http.Request, err erro
 				text += ". What failed: " + advice
 			}
 		}
-		app.WriteError(w, app.OAuthConfigurationError, text)
+		gateway.WriteError(w, gateway.OAuthConfigurationError, text)
 	default:
 		return false
 	}

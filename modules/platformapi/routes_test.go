@@ -9,7 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/google/uuid"
 
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -44,10 +44,10 @@ func TestRoles(t *testing.T) {
 		t.Run("R01 "+r.Method+" "+path, func(t *testing.T) {
 			a.t = t
 			if r.Role == routes.Admin {
-				a.do(a.alice, r.Method, path, `{broken`).wantError(http.StatusForbidden, app.Forbidden)
+				a.do(a.alice, r.Method, path, `{broken`).wantError(http.StatusForbidden, gateway.Forbidden)
 			}
 			if r.Role != routes.Public {
-				a.do(nil, r.Method, path, nil).wantError(http.StatusUnauthorized, app.Unauthorized)
+				a.do(nil, r.Method, path, nil).wantError(http.StatusUnauthorized, gateway.Unauthorized)
 			}
 		})
 	}, server, entry)
@@ -112,7 +112,7 @@ func TestForeignOrganization(t *testing.T) {
 	}
 	// O02: neither is a foreign template one to make servers of.
 	w := a.do(a.eve, http.MethodPost, "/api/servers?test=false", object{"name": "x", "mcp_server_directory_id": entry})
-	if got := w.wantError(http.StatusNotFound, app.ServerNotFound); got["message"] != "Server directory template not found" {
+	if got := w.wantError(http.StatusNotFound, gateway.ServerNotFound); got["message"] != "Server directory template not found" {
 		t.Error(w.body)
 	}
 }
@@ -129,7 +129,7 @@ func TestVerbs(t *testing.T) {
 			t.Run("R02 "+verb+" "+path, func(t *testing.T) {
 				a.t = t
 				w := a.do(a.adam, verb, path, nil)
-				w.wantError(http.StatusMethodNotAllowed, app.MethodNotAllowed)
+				w.wantError(http.StatusMethodNotAllowed, gateway.MethodNotAllowed)
 				for allowed := range strings.SplitSeq(w.header.Get("Allow"), ", ") {
 					if address.Methods[allowed] == nil {
 						t.Errorf("Allow: %s", w.header.Get("Allow"))
@@ -157,7 +157,7 @@ func TestPaths(t *testing.T) {
 		t.Run("P01 P02 "+path, func(t *testing.T) {
 			a.t = t
 			for _, method := range []string{"GET", "POST", "OPTIONS"} {
-				a.do(a.adam, method, path, nil).wantError(http.StatusNotFound, app.NotFound)
+				a.do(a.adam, method, path, nil).wantError(http.StatusNotFound, gateway.NotFound)
 			}
 		})
 	}
@@ -194,7 +194,7 @@ func TestServerIDs(t *testing.T) {
 		}
 	}
 	// Literal segments come first: this is the server with the slug `connect`, not a connection of `by-slug`.
-	a.do(a.alice, http.MethodGet, "/api/servers/by-slug/connect", nil).wantError(404, app.ServerNotFound)
+	a.do(a.alice, http.MethodGet, "/api/servers/by-slug/connect", nil).wantError(404, gateway.ServerNotFound)
 	// SQL in a search is text (attack Q01).
 	for _, text := range []string{"%27", "%27%20OR%201%3D1--", "%25", "_", "%5C", "%22%3BDROP%20TABLE%20servers", "%27%20UNION%20SELECT%20*%20FROM%20users"} {
 		got := a.do(a.alice, http.MethodGet, "/api/servers?search="+text, nil).want(200)
@@ -218,9 +218,9 @@ func TestHealth(t *testing.T) {
 	a.store.err = storage.ErrUnavailable
 	a.do(nil, http.MethodGet, "/healthz", nil).want(200)
 	w := a.do(nil, http.MethodGet, "/readyz", nil)
-	w.wantError(503, app.Unavailable)
+	w.wantError(503, gateway.Unavailable)
 	w = a.do(a.alice, http.MethodGet, "/api/servers", nil)
-	w.wantError(503, app.Unavailable)
+	w.wantError(503, gateway.Unavailable)
 	if w.header.Get("Retry-After") == "" {
 		t.Error("no Retry-After")
 	}
@@ -230,7 +230,7 @@ func TestUnknownErrorsAreNotShown(t *testing.T) {
 	a := newAPI(t)
 	a.store.err = errSecretCause{}
 	w := a.do(a.alice, http.MethodGet, "/api/servers", nil)
-	w.wantError(500, app.InternalServerError)
+	w.wantError(500, gateway.InternalServerError)
 	if strings.Contains(w.body, "SELECT") {
 		t.Error(w.body)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/durward-gateway/durward/internal/credential/connection"
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -76,10 +76,10 @@ func TestServerShape(t *testing.T) {
 	if got := answers[len(answers)-1].want(200); got["id"] != id || got["slug"] != "my-tracker" {
 		t.Errorf("last state: %v", got)
 	}
-	a.do(a.alice, http.MethodGet, "/api/servers/"+id, nil).wantError(404, app.ServerNotFound)
-	a.do(a.adam, http.MethodDelete, "/api/servers/"+id, nil).wantError(404, app.ServerNotFound)
+	a.do(a.alice, http.MethodGet, "/api/servers/"+id, nil).wantError(404, gateway.ServerNotFound)
+	a.do(a.adam, http.MethodDelete, "/api/servers/"+id, nil).wantError(404, gateway.ServerNotFound)
 	// The custom entry went with its last server.
-	a.do(a.adam, http.MethodGet, "/api/server-directory/"+entry, nil).wantError(404, app.DirectoryNotFound)
+	a.do(a.adam, http.MethodGet, "/api/server-directory/"+entry, nil).wantError(404, gateway.DirectoryNotFound)
 }
 
 func TestClientSecretIsSealed(t *testing.T) {
@@ -212,7 +212,7 @@ func TestBodies(t *testing.T) {
 			if tt.coding != "" {
 				r.Header.Set("Content-Encoding", tt.coding)
 			}
-			a.send(a.adam, r).wantError(http.StatusUnsupportedMediaType, app.UnsupportedMediaType)
+			a.send(a.adam, r).wantError(http.StatusUnsupportedMediaType, gateway.UnsupportedMediaType)
 		})
 	}
 	t.Run("no body needs no type", func(t *testing.T) {
@@ -222,7 +222,7 @@ func TestBodies(t *testing.T) {
 	t.Run("B07 large", func(t *testing.T) {
 		a.t = t
 		w := a.do(a.adam, http.MethodPut, "/api/servers/not-a-uuid", `{"name":"`+strings.Repeat("x", 1<<20)+`"}`)
-		w.wantError(http.StatusRequestEntityTooLarge, app.PayloadTooLarge)
+		w.wantError(http.StatusRequestEntityTooLarge, gateway.PayloadTooLarge)
 		if w.header.Get("Connection") != "close" {
 			t.Error("the connection stays open")
 		}
@@ -264,10 +264,10 @@ func TestSlugs(t *testing.T) {
 	if got := slugOf(create("My Server?", nil)); !strings.HasPrefix(got, "my-server-") || len(got) != len("my-server-")+8 {
 		t.Errorf("a taken slug became %q", got)
 	}
-	if got := create("Another", object{"slug": "my-server"}).wantError(409, app.Conflict); got["details"].(object)["field"] != "slug" {
+	if got := create("Another", object{"slug": "my-server"}).wantError(409, gateway.Conflict); got["details"].(object)["field"] != "slug" {
 		t.Errorf("%v", got)
 	}
-	if got := create("MYserver!", nil).wantError(409, app.Conflict); got["details"].(object)["field"] != "name" {
+	if got := create("MYserver!", nil).wantError(409, gateway.Conflict); got["details"].(object)["field"] != "name" {
 		t.Errorf("%v", got)
 	}
 	// Another organization has its own names.
@@ -275,12 +275,12 @@ func TestSlugs(t *testing.T) {
 	a.do(a.eve, http.MethodPost, "/api/servers?test=false", object{"name": "My Server!", "slug": "my-server", "mcp_server_directory_id": theirs}).want(200)
 	// PUT
 	id := create("Third", nil).want(200)["id"].(string)
-	a.do(a.adam, http.MethodPut, "/api/servers/"+id, object{"slug": "my-server"}).wantError(409, app.Conflict)
+	a.do(a.adam, http.MethodPut, "/api/servers/"+id, object{"slug": "my-server"}).wantError(409, gateway.Conflict)
 	a.do(a.adam, http.MethodPut, "/api/servers/"+id, object{"slug": "oauth"}).wantProblems("body.slug value_error")
 	if got := a.do(a.adam, http.MethodPut, "/api/servers/"+id, object{"slug": "new"}).want(200); got["slug"] != "new" || got["name"] != "Third" {
 		t.Errorf("%v", got)
 	}
-	a.do(a.adam, http.MethodGet, "/api/servers/third", nil).wantError(404, app.ServerNotFound)
+	a.do(a.adam, http.MethodGet, "/api/servers/third", nil).wantError(404, gateway.ServerNotFound)
 }
 
 func TestLifecycle(t *testing.T) {
@@ -433,7 +433,7 @@ func TestPutKeepsWhatIsAbsent(t *testing.T) {
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Error(diff)
 	}
-	a.do(a.adam, http.MethodPut, "/api/servers/"+uuid.NewString(), object{}).wantError(404, app.ServerNotFound)
+	a.do(a.adam, http.MethodPut, "/api/servers/"+uuid.NewString(), object{}).wantError(404, gateway.ServerNotFound)
 }
 
 func TestPages(t *testing.T) {
@@ -483,7 +483,7 @@ func TestPages(t *testing.T) {
 				a.t = t
 				r := httptest.NewRequest(http.MethodGet, publicURL+list, nil)
 				r.URL.RawQuery = query
-				a.send(a.alice, r).wantError(http.StatusBadRequest, app.BadRequest)
+				a.send(a.alice, r).wantError(http.StatusBadRequest, gateway.BadRequest)
 			})
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/internal/gateway"
 )
 
 // TestServerIsTried checks that at its creation, which no outcome refuses, and when an administrator asks. What is
@@ -35,7 +35,7 @@ func TestServerIsTried(t *testing.T) {
 	}
 	tried(a.do(a.adam, http.MethodPost, path+"/test", nil).want(200))
 	tried(a.do(a.adam, http.MethodPost, "/api/servers/tried/test", object{}).want(200))
-	a.do(a.alice, http.MethodPost, path+"/test", nil).wantError(http.StatusForbidden, app.Forbidden)
+	a.do(a.alice, http.MethodPost, path+"/test", nil).wantError(http.StatusForbidden, gateway.Forbidden)
 	if got := create("?test=false", "Not tried")["test"]; got != nil {
 		t.Errorf("the test says %v", got)
 	}
@@ -50,7 +50,7 @@ func TestServerTestsAreCounted(t *testing.T) {
 	for range 30 {
 		a.do(a.adam, http.MethodPost, path, nil).want(200)
 	}
-	a.do(a.adam, http.MethodPost, path, nil).wantError(http.StatusTooManyRequests, app.RateLimitExceeded)
+	a.do(a.adam, http.MethodPost, path, nil).wantError(http.StatusTooManyRequests, gateway.RateLimitExceeded)
 	made := a.do(a.adam, http.MethodPost, "/api/servers", object{"name": "Late", "mcp_server_directory_id": a.entry(a.adam, object{"name": "Other"})}).want(200)
 	if test := made["test"].(object); test["error"] != "not_tested" {
 		t.Errorf("the test says %v", test)

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/policy/replay"
-	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -90,7 +90,7 @@ func TestDifferences(t *testing.T) {
 func TestShadowRefuses(t *testing.T) {
 	a := newAPI(t)
 	path := "/api/v2/policies/" + uuid.NewString() + "/shadow"
-	a.do(a.adam, http.MethodGet, path, nil).wantError(404, app.PolicyNotFound)
-	a.do(a.alice, http.MethodGet, path, nil).wantError(403, app.Forbidden)
+	a.do(a.adam, http.MethodGet, path, nil).wantError(404, gateway.PolicyNotFound)
+	a.do(a.alice, http.MethodGet, path, nil).wantError(403, gateway.Forbidden)
 	a.do(a.adam, http.MethodGet, path+"?days=0&page=0", nil).wantProblems("query.page greater_than_equal", "query.days greater_than_equal")
 }

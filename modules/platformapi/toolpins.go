@@ -6,13 +6,13 @@ import (
 	"slices"
 
 	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/toolpin"
-	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
 
-var errNoTool = routes.Refused(app.NotFound, "The server was never seen to have such a tool")
+var errNoTool = routes.Refused(gateway.NotFound, "The server was never seen to have such a tool")
 
 // toolView is a tool with its pinned definition and the upstream's last one. Hidden characters in its texts are made
 // visible.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/toolpin"
-	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -83,20 +83,20 @@ func TestTools(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a.t = t
-			if got := a.do(a.adam, http.MethodPost, accept, body).wantError(http.StatusConflict, app.Conflict); got["details"].(object)["field"] != "hash" {
+			if got := a.do(a.adam, http.MethodPost, accept, body).wantError(http.StatusConflict, gateway.Conflict); got["details"].(object)["field"] != "hash" {
 				t.Errorf("%v", got)
 			}
 		})
 	}
 	a.t = t
-	a.do(a.adam, http.MethodPost, accept, object{"name": "Search", "hash": second["search"]}).wantError(http.StatusNotFound, app.NotFound)
-	a.do(a.alice, http.MethodPost, accept, object{"name": "search", "hash": second["search"]}).wantError(http.StatusForbidden, app.Forbidden)
-	a.do(a.alice, http.MethodGet, path, nil).wantError(http.StatusForbidden, app.Forbidden)
+	a.do(a.adam, http.MethodPost, accept, object{"name": "Search", "hash": second["search"]}).wantError(http.StatusNotFound, gateway.NotFound)
+	a.do(a.alice, http.MethodPost, accept, object{"name": "search", "hash": second["search"]}).wantError(http.StatusForbidden, gateway.Forbidden)
+	a.do(a.alice, http.MethodGet, path, nil).wantError(http.StatusForbidden, gateway.Forbidden)
 	a.do(a.adam, http.MethodPost, accept, object{}).wantProblems("body.name missing", "body.hash missing")
 	a.do(a.adam, http.MethodPost, accept, object{"name": 1, "hash": strings.Repeat("a", maxHash+1)}).wantProblems("body.name string_type", "body.hash string_too_long")
 	for _, at := range []string{path, accept} { // O01, whatever is asked
 		method := map[string]string{path: http.MethodGet, accept: http.MethodPost}[at]
-		a.do(a.eve, method, at, object{"name": "search", "hash": second["search"]}).wantError(http.StatusNotFound, app.ServerNotFound)
+		a.do(a.eve, method, at, object{"name": "search", "hash": second["search"]}).wantError(http.StatusNotFound, gateway.ServerNotFound)
 	}
 	if got := a.do(a.adam, http.MethodGet, path, nil).want(200)["data"].([]any)[0].(object); got["changed"] != true {
 		t.Errorf("a refused accept did something: %v", got)

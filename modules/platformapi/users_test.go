@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
@@ -35,12 +36,12 @@ func TestRevokeUser(t *testing.T) {
 	of, adams, eves := ends(a.alice), ends(a.adam), ends(a.eve)
 
 	unknown := revoke(a.adam, uuid.NewString(), nil)
-	unknown.wantError(404, app.NotFound)
+	unknown.wantError(404, gateway.NotFound)
 	if w := revoke(a.eve, a.alice.UserID, object{"connections": true}); w.body != unknown.body || w.status != 404 {
 		t.Errorf("O01 %d %s", w.status, w.body)
 	}
 	revoke(a.adam, "alice", object{"connections": "yes"}).wantProblems("path.user_id uuid_parsing", "body.connections bool_type")
-	revoke(a.alice, a.alice.UserID, nil).wantError(403, app.Forbidden)
+	revoke(a.alice, a.alice.UserID, nil).wantError(403, gateway.Forbidden)
 	if u, err := a.store.User(t.Context(), a.alice.OrganizationID, a.alice.UserID); err != nil || !u.RevokedAt.IsZero() || of() != "" {
 		t.Fatalf("revoked by what was refused: %+v, %v", u, err)
 	}
@@ -74,5 +75,5 @@ func TestRevokeUser(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	a.store.err = storage.ErrUnavailable
-	revoke(a.adam, a.alice.UserID, object{"connections": true}).wantError(503, app.Unavailable)
+	revoke(a.adam, a.alice.UserID, object{"connections": true}).wantError(503, gateway.Unavailable)
 }

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"context"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
-	"github.com/durward-gateway/durward/modules/app"
 )
 
 // These are the messages for the other messages of a batch that has a refused one, or one that would have had to wait
@@ -27,7 +27,7 @@ func (q *request) judgeBatch(ctx context.Context) []byte {
 		case v.ask:
 			*v = verdict{text: textBatchAsks}
 		case m.Kind == jsonrpc.Response && q.call.Core.Asks.Asked(m.ID):
-			*v = verdict{code: jsonrpc.CodeInvalidRequest, text: "An answer to the gateway must not be part of a batch", service: app.BadRequest}
+			*v = verdict{code: jsonrpc.CodeInvalidRequest, text: "An answer to the gateway must not be part of a batch", service: gateway.BadRequest}
 		}
 		refused = refused || v.refused()
 	}
@@ -41,7 +41,7 @@ func (q *request) judgeBatch(ctx context.Context) []byte {
 		}
 		v := verdicts[i]
 		if !v.refused() {
-			v = verdict{code: jsonrpc.CodeForbidden, text: textBatchRefused, service: app.Forbidden}
+			v = verdict{code: jsonrpc.CodeForbidden, text: textBatchRefused, service: gateway.Forbidden}
 		}
 		answers = append(answers, v.body(&messages[i], false))
 	}

@@ -6,10 +6,10 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/mcp/listfilter"
 	"github.com/durward-gateway/durward/internal/strictjson"
-	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -59,8 +59,8 @@ func (q *request) page(m *jsonrpc.Message) verdict {
 }
 
 var (
-	invalidCursor = verdict{code: jsonrpc.CodeInvalidParams, text: "Invalid cursor", service: app.BadRequest}
-	unreadCursor  = verdict{code: jsonrpc.CodeInternalError, text: "The cursor cannot be read at the moment", service: app.Unavailable}
+	invalidCursor = verdict{code: jsonrpc.CodeInvalidParams, text: "Invalid cursor", service: gateway.BadRequest}
+	unreadCursor  = verdict{code: jsonrpc.CodeInternalError, text: "The cursor cannot be read at the moment", service: gateway.Unavailable}
 )
 
 // openCursors replaces the cursors that page accepted by the upstream's own. Nothing else of the body changes.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/mcp/listfilter"
 	mcpmethod "github.com/durward-gateway/durward/internal/mcp/method"
@@ -36,7 +37,7 @@ func (q *request) decide(ctx context.Context) {
 	}
 	if d.Filter != nil && m != nil && m.Kind == jsonrpc.Request {
 		const text = "The upstream server's list cannot be read"
-		d.Filter.Refusal = jsonrpc.ErrorResponse(m.ID, jsonrpc.CodeInternalError, text, &app.ServiceError{Name: app.UpstreamError, Message: text})
+		d.Filter.Refusal = jsonrpc.ErrorResponse(m.ID, jsonrpc.CodeInternalError, text, &gateway.ServiceError{Name: gateway.UpstreamError, Message: text})
 	}
 	if listens {
 		d.Right = q.listenRight(m)

@@ -10,6 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
@@ -66,7 +67,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	}
 	switch {
 	case call.Server == nil:
-		app.WriteError(w, app.InternalServerError, textNoServer)
+		gateway.WriteError(w, gateway.InternalServerError, textNoServer)
 		return nil
 	case h.Off:
 		call.Decide().Off = true
@@ -80,7 +81,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 // unreadable answers when the deciding policies cannot be used: nothing is allowed then.
 func (h *Handler) unreadable(w http.ResponseWriter, call *app.Call, err error) {
 	call.Core.LogFailure(h.logger, "reading the policies of a server", err, zap.String("server", call.Server.Slug))
-	app.WriteError(w, app.Unavailable, "The policies of this server cannot be read at the moment")
+	gateway.WriteError(w, gateway.Unavailable, "The policies of this server cannot be read at the moment")
 }
 
 // UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:

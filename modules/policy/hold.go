@@ -11,6 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/policy/approval"
@@ -188,7 +189,7 @@ func (q *request) unknowable(w http.ResponseWriter, r *http.Request, err error) 
 	}
 	q.handler.count(q.call, "unavailable")
 	q.call.Core.LogFailure(q.handler.logger, "holding a call for approval", err, zap.String("server", q.call.Server.Slug))
-	app.WriteError(w, app.Unavailable, "The gateway cannot ask for this call's approval at the moment")
+	gateway.WriteError(w, gateway.Unavailable, "The gateway cannot ask for this call's approval at the moment")
 }
 
 // These are revisions, by their ways to ask clients.

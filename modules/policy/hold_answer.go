@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/policy/approval"
 	"github.com/durward-gateway/durward/modules/app"
@@ -33,11 +34,11 @@ func (q *request) answered(w http.ResponseWriter, r *http.Request, m *jsonrpc.Me
 		w.WriteHeader(http.StatusAccepted)
 	case errors.Is(err, approval.ErrState), errors.Is(err, storage.ErrNotFound), errors.Is(err, approval.ErrChannel):
 		q.handler.count(q.call, "refused")
-		q.WriteRPC(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "Nobody waits for this answer", app.BadRequest)
+		q.WriteRPC(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "Nobody waits for this answer", gateway.BadRequest)
 	default:
 		q.handler.count(q.call, "unavailable")
 		q.call.Core.LogFailure(q.handler.logger, "recording the answer to a held call", err)
-		app.WriteError(w, app.Unavailable, "The gateway cannot record this answer at the moment")
+		gateway.WriteError(w, gateway.Unavailable, "The gateway cannot record this answer at the moment")
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/policy/approval"
@@ -60,12 +61,12 @@ func (h *held) serveModern() error {
 // user has not seen them.
 func (h *held) refuseAnswers() {
 	h.handler.count(h.call, "refused")
-	h.WriteRPC(h.w, http.StatusOK, jsonrpc.CodeInvalidParams, textAnswers, app.BadRequest)
+	h.WriteRPC(h.w, http.StatusOK, jsonrpc.CodeInvalidParams, textAnswers, gateway.BadRequest)
 }
 
 func (q *request) refuseState(w http.ResponseWriter) {
 	q.handler.count(q.call, "refused")
-	q.WriteRPC(w, http.StatusOK, jsonrpc.CodeInvalidParams, textState, app.BadRequest)
+	q.WriteRPC(w, http.StatusOK, jsonrpc.CodeInvalidParams, textState, gateway.BadRequest)
 }
 
 // askModern asks in the best way that the client knows.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/mcp/method"
 	"github.com/durward-gateway/durward/internal/policy/engine"
@@ -178,7 +179,7 @@ func (q *request) decided(ctx context.Context, m *jsonrpc.Message, asked engine.
 		}
 		return verdict{text: textByPolicy}
 	}
-	return verdict{code: jsonrpc.CodeForbidden, text: textByPolicy, service: app.Forbidden}
+	return verdict{code: jsonrpc.CodeForbidden, text: textByPolicy, service: gateway.Forbidden}
 }
 
 // resource judges a message that reads a resource or asks for its notifications.
@@ -233,9 +234,9 @@ func (q *request) task(ctx context.Context, m *jsonrpc.Message) verdict {
 	switch {
 	case err != nil:
 		q.call.Core.LogFailure(q.handler.logger, "finding out whose a task is", err)
-		return verdict{code: jsonrpc.CodeInternalError, text: "The gateway cannot find out whose this task is at the moment", service: app.Unavailable}
+		return verdict{code: jsonrpc.CodeInternalError, text: "The gateway cannot find out whose this task is at the moment", service: gateway.Unavailable}
 	case owns:
 		return verdict{}
 	}
-	return verdict{code: jsonrpc.CodeInvalidParams, text: "Task not found", service: app.NotFound}
+	return verdict{code: jsonrpc.CodeInvalidParams, text: "Task not found", service: gateway.NotFound}
 }

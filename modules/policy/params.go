@@ -3,9 +3,9 @@ package policy
 import (
 	"errors"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/strictjson"
-	"github.com/durward-gateway/durward/modules/app"
 )
 
 // maxSubscribed is the number of resources that one subscription may name: each is judged, now and after every change.
@@ -27,13 +27,13 @@ func params(m *jsonrpc.Message) strictjson.Value {
 func member(object strictjson.Value, name string) (strictjson.Value, *verdict) {
 	v, _, err := jsonrpc.Lookup(object, name)
 	if refused := (*jsonrpc.Error)(nil); errors.As(err, &refused) {
-		return v, &verdict{code: refused.Code, text: refused.Message, service: app.BadRequest}
+		return v, &verdict{code: refused.Code, text: refused.Message, service: gateway.BadRequest}
 	}
 	return v, nil
 }
 
 func invalidParams(text string) *verdict {
-	return &verdict{code: jsonrpc.CodeInvalidParams, text: "Invalid params: " + text, service: app.BadRequest}
+	return &verdict{code: jsonrpc.CodeInvalidParams, text: "Invalid params: " + text, service: gateway.BadRequest}
 }
 
 // reference reads params.ref.

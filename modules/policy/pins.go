@@ -5,6 +5,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/mcp/listfilter"
 	"github.com/durward-gateway/durward/internal/mcp/toolpin"
@@ -25,7 +26,7 @@ func (q *request) withheld(ctx context.Context, m *jsonrpc.Message) verdict {
 	switch {
 	case err != nil:
 		q.call.Core.LogFailure(q.handler.logger, "judging a call", err, zap.String("server", q.call.Server.Slug))
-		return verdict{code: jsonrpc.CodeInternalError, text: "Whether this tool may be called cannot be read at the moment", service: app.Unavailable}
+		return verdict{code: jsonrpc.CodeInternalError, text: "Whether this tool may be called cannot be read at the moment", service: gateway.Unavailable}
 	case !is:
 		return verdict{}
 	}

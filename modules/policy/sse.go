@@ -6,6 +6,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/policy/engine"
 	"github.com/durward-gateway/durward/modules/app"
 )
@@ -26,7 +27,7 @@ func (h *Handler) serveSSE(w http.ResponseWriter, r *http.Request, call *app.Cal
 	call.Note(question, said)
 	if said.Effect != engine.Allow {
 		call.Core.Metrics.Calls.WithLabelValues("sse", "denied").Inc()
-		app.WriteError(w, app.Forbidden, textByPolicy)
+		gateway.WriteError(w, gateway.Forbidden, textByPolicy)
 		return nil
 	}
 	call.Decide().Right = h.right(call, func(ctx context.Context, set *engine.Set, asking *engine.Principal) bool {

@@ -3,6 +3,7 @@ package policy
 import (
 	"net/http"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/policy/engine"
 	"github.com/durward-gateway/durward/modules/app"
@@ -23,14 +24,14 @@ type verdict struct {
 	// These describe a refusal: a JSON-RPC error with that code, or, without one, a tool's error.
 	code    int
 	text    string
-	service app.ErrorName // the service error in the error's data; "": data holds it
+	service gateway.ErrorName // the service error in the error's data; "": data holds it
 	data    any
 }
 
 func (v *verdict) refused() bool { return v.text != "" }
 
 func unknownMethod() verdict {
-	return verdict{code: jsonrpc.CodeMethodNotFound, text: "Method not found", service: app.NotFound}
+	return verdict{code: jsonrpc.CodeMethodNotFound, text: "Method not found", service: gateway.NotFound}
 }
 
 // unknown returns the answer for an object that does not exist or is hidden from the caller, with the text of the
@@ -56,7 +57,7 @@ func (v *verdict) body(m *jsonrpc.Message, modern bool) []byte {
 	}
 	data := v.data
 	if v.service != "" {
-		data = &app.ServiceError{Name: v.service, Message: v.text}
+		data = &gateway.ServiceError{Name: v.service, Message: v.text}
 	}
 	return jsonrpc.ErrorResponse(m.ID, v.code, v.text, data)
 }

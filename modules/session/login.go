@@ -9,6 +9,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/api/webpage"
 	"github.com/durward-gateway/durward/internal/credential/oauth"
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/identity/caller"
 	"github.com/durward-gateway/durward/internal/identity/oidclogin"
 	"github.com/durward-gateway/durward/internal/identity/token"
@@ -167,7 +168,7 @@ func (v *visit) failLogin(err error, issuer, back string) {
 		v.unavailable()
 		return
 	}
-	app.SetRetryAfter(v.w)
+	gateway.SetRetryAfter(v.w)
 	v.sayLink(http.StatusServiceUnavailable, titleLogin, "The gateway has no usable answer from the identity provider "+issuer+". Try again; if it stays so, ask the gateway's operator: the gateway's log says why.", tryAgain(issuer, back))
 }
 

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/api/webpage"
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
@@ -45,7 +46,7 @@ func (v *visit) show(page *webpage.Template, status int, title string, data any)
 func (v *visit) showIn(page *webpage.Template, status int, frame webpage.Frame, data any) {
 	if err := page.WriteIn(v.w, status, frame, data); err != nil {
 		v.logger.Error("making a page", zap.Error(err))
-		app.WriteInternalError(v.w)
+		gateway.WriteInternalError(v.w)
 	}
 }
 
@@ -69,7 +70,7 @@ func (v *visit) sayLink(status int, title, text string, links ...link) {
 }
 
 func (v *visit) unavailable() {
-	app.SetRetryAfter(v.w)
+	gateway.SetRetryAfter(v.w)
 	v.say(http.StatusServiceUnavailable, "Try again in a moment", "The gateway cannot find out what it needs to know just now.")
 }
 

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/api/webpage"
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/proxy/loopback"
 	"github.com/durward-gateway/durward/modules/app"
 )
@@ -27,10 +28,10 @@ func (v *visit) admitted() bool {
 	path := v.r.URL.Path
 	switch {
 	case v.r.URL.RawPath != "": // an encoded slash would be one path here and another one elsewhere
-		app.WriteNotFound(v.w)
+		gateway.WriteNotFound(v.w)
 		return false
 	case !v.core.HostAllowed(v.r.Host):
-		app.WriteError(v.w, app.Forbidden, "This gateway does not answer under that host name")
+		gateway.WriteError(v.w, gateway.Forbidden, "This gateway does not answer under that host name")
 		return false
 	case !isCallback(path) && !isOpen(path) && !strings.HasPrefix(path, app.ConnectPrefix) && len(v.core.LoginIssuers()) == 0:
 		v.say(http.StatusNotFound, "There is no page here", "This gateway has no login for browsers. Its operator can set one up with `login_client`.")
@@ -98,7 +99,7 @@ func (v *visit) only(serve func(), methods ...string) {
 			return
 		}
 	}
-	app.WriteMethodNotAllowed(v.w, strings.Join(methods, ", "))
+	gateway.WriteMethodNotAllowed(v.w, strings.Join(methods, ", "))
 }
 
 // loggedIn reports whether a user is logged in; otherwise a browser that opens a page is sent to log in, and back.

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/internal/proxy/sse"
@@ -77,5 +78,5 @@ func (o *output) disconnected(reason streams.Reason) {
 }
 
 func (o *output) failed(message string) {
-	o.event(app.EventError, app.ServiceError{Name: app.UpstreamError, Message: message})
+	o.event(app.EventError, gateway.ServiceError{Name: gateway.UpstreamError, Message: message})
 }

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/internal/proxy/netguard"
@@ -59,7 +60,7 @@ func (s *stream) open(ctx context.Context) *forward.Response {
 	}
 	if s.call.Server.Entry.EventsURL == "" {
 		s.outcome = "upstream_error"
-		app.WriteError(s.w, app.UpstreamError, "server has no event stream")
+		gateway.WriteError(s.w, gateway.UpstreamError, "server has no event stream")
 		return nil
 	}
 	if err := s.call.AuditIntent(ctx); err != nil {
@@ -105,7 +106,7 @@ func (s *stream) attempt(ctx context.Context, credential connection.Credential) 
 func (s *stream) unrecorded(err error) {
 	s.outcome = "unavailable"
 	s.call.Core.LogFailure(s.handler.Logger, "recording the opening of a stream", err)
-	app.WriteError(s.w, app.Unavailable, app.TextUnrecorded)
+	gateway.WriteError(s.w, gateway.Unavailable, app.TextUnrecorded)
 }
 
 // refuse answers before the stream has begun.
@@ -126,7 +127,7 @@ func (s *stream) refuse(ctx context.Context, err error) {
 		app.WriteProviderAway(s.w, unavailable)
 	case errors.As(err, &header):
 		s.outcome = "refused"
-		app.WriteError(s.w, app.BadRequest, "The header "+header.Name+" cannot be forwarded")
+		gateway.WriteError(s.w, gateway.BadRequest, "The header "+header.Name+" cannot be forwarded")
 	case s.r.Context().Err() != nil, !ended && s.left(ctx):
 		s.outcome = "client_gone"
 	case ended:
@@ -134,11 +135,11 @@ func (s *stream) refuse(ctx context.Context, err error) {
 	case errors.Is(err, connection.ErrCredentialWanted):
 		s.outcome = "upstream_error"
 		s.call.WantsCredential(s.handler.Logger) //nolint:contextcheck // the note outlives the request
-		app.WriteError(s.w, app.UpstreamError, app.TextCredentialWanted)
+		gateway.WriteError(s.w, gateway.UpstreamError, app.TextCredentialWanted)
 	default:
 		s.outcome = "upstream_error"
 		s.handler.Logger.Warn("opening the upstream's stream", zap.String("server", s.call.Server.Slug), zap.Error(err), zap.String("advice", netguard.Advice(err)))
-		app.WriteError(s.w, app.UpstreamError, forward.PublicText)
+		gateway.WriteError(s.w, gateway.UpstreamError, forward.PublicText)
 	}
 }
 
@@ -250,12 +251,12 @@ func (s *stream) end(ctx context.Context, err error) {
 		s.out.disconnected(streams.LimitReached)
 	case errors.Is(err, errRateLimit):
 		s.outcome = "limited"
-		s.out.event(app.EventError, app.ServiceError{Name: "rate_limit", Message: app.TextLimited})
+		s.out.event(app.EventError, gateway.ServiceError{Name: "rate_limit", Message: app.TextLimited})
 		s.out.disconnected(streams.LimitReached)
 	case errors.Is(err, errUncounted):
 		s.outcome = "unavailable"
 		s.handler.Logger.Error("counting what a stream delivers", zap.String("server", s.call.Server.Slug), zap.Error(err))
-		s.out.event(app.EventError, app.ServiceError{Name: app.Unavailable, Message: app.TextUncounted})
+		s.out.event(app.EventError, gateway.ServiceError{Name: gateway.Unavailable, Message: app.TextUncounted})
 		s.out.disconnected(streams.LimitReached)
 	case errors.Is(err, errHalf):
 		s.outcome = "upstream_error"

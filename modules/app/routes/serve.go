@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
@@ -28,18 +29,18 @@ type Created struct{ Body any }
 // API.Refuse.
 type Streamed func(http.ResponseWriter) error
 
-var errRole = Refused(app.Forbidden, "This needs the role of an administrator")
+var errRole = Refused(gateway.Forbidden, "This needs the role of an administrator")
 
 // ServeHTTP answers every request.
 func (a API[Q]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	address, params := a.Table.Find(r.URL.Path)
 	if address == nil {
-		app.WriteNotFound(w)
+		gateway.WriteNotFound(w)
 		return
 	}
 	chosen, ok := address.Methods[r.Method]
 	if !ok {
-		app.WriteMethodNotAllowed(w, address.Allow)
+		gateway.WriteMethodNotAllowed(w, address.Allow)
 		return
 	}
 	q := &Request{HTTP: r, Params: params, path: chosen.Path, role: chosen.Role, audit: chosen.Audit, shapeStatus: a.ShapeStatus}
@@ -76,9 +77,9 @@ func answer(w http.ResponseWriter, body any) error {
 	case Streamed:
 		return body(w)
 	case Created:
-		app.WriteJSON(w, http.StatusCreated, body.Body)
+		gateway.WriteJSON(w, http.StatusCreated, body.Body)
 	default:
-		app.WriteJSON(w, http.StatusOK, body)
+		gateway.WriteJSON(w, http.StatusOK, body)
 	}
 	return nil
 }
