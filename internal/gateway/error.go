@@ -90,7 +90,7 @@ func SetRetryAfter(w http.ResponseWriter) {
 	}
 }
 
-// WriteJSON answers with body as JSON. The gateway's own answers must not be cached.
+// WriteJSON answers with body as JSON.
 func WriteJSON(w http.ResponseWriter, status int, body any) {
 	var buffer bytes.Buffer
 	encoder := json.NewEncoder(&buffer)
@@ -100,14 +100,7 @@ func WriteJSON(w http.ResponseWriter, status int, body any) {
 		status = http.StatusInternalServerError
 		buffer.WriteString(`{"error":"InternalServerError","message":"` + textInternalError + `"}`)
 	}
-	encoded := bytes.TrimSuffix(buffer.Bytes(), []byte("\n"))
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(len(encoded)))
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(status)
-	_, _ = w.Write(encoded)
+	WriteBody(w, status, bytes.TrimSuffix(buffer.Bytes(), []byte("\n")))
 }
 
 // WriteMethodNotAllowed answers 405 with the allowed methods (RFC 9110 section 15.5.6).

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 
 	"github.com/durward-gateway/durward/internal/api/validate"
@@ -139,19 +138,16 @@ func (c *Call) Binding() session.Binding {
 	return session.Binding{Organization: c.Caller.OrganizationID, User: c.Caller.UserID, Agent: c.Caller.Agent, Server: c.Server.ID}
 }
 
-// WriteRPC answers the request with a JSON-RPC error whose data is the service error of that name. The request's id is
-// echoed when it has one.
-func (in *Inbound) WriteRPC(w http.ResponseWriter, status, code int, message string, name gateway.ErrorName) {
-	in.WriteRPCError(w, status, code, message, &gateway.ServiceError{Name: name, Message: message})
-}
-
-// WriteRPCError is WriteRPC with data of another kind; nil is left out.
-func (in *Inbound) WriteRPCError(w http.ResponseWriter, status, code int, message string, data any) {
-	var id []byte
-	if m := in.Single(); m != nil && m.Kind == jsonrpc.Request {
-		id = m.ID
+// ID returns the id of the request's message, as it was written; nil for a batch, for a message without an id, and
+// before the request was read.
+func (in *Inbound) ID() []byte {
+	if in == nil {
+		return nil
 	}
-	WriteRPCBody(w, status, jsonrpc.ErrorResponse(id, code, message, data))
+	if m := in.Single(); m != nil && m.Kind == jsonrpc.Request {
+		return m.ID
+	}
+	return nil
 }
 
 // Reply answers the request's messages with messages of the gateway's own, in the way of its transport. In revision
@@ -160,23 +156,12 @@ func (in *Inbound) WriteRPCError(w http.ResponseWriter, status, code int, messag
 func (in *Inbound) Reply(w http.ResponseWriter, status int, body []byte) {
 	switch {
 	case in.Endpoint == nil:
-		WriteRPCBody(w, status, body)
+		gateway.WriteBody(w, status, body)
 	case in.call.Core.Desk.Deliver(in.sealed, body):
 		w.WriteHeader(http.StatusAccepted)
 	default:
-		WriteRPCBody(w, max(status, http.StatusBadRequest), body)
+		gateway.WriteBody(w, max(status, http.StatusBadRequest), body)
 	}
-}
-
-// WriteRPCBody answers with JSON-RPC messages of the gateway's own.
-func WriteRPCBody(w http.ResponseWriter, status int, body []byte) {
-	header := w.Header()
-	header.Set("Content-Type", "application/json")
-	header.Set("Content-Length", strconv.Itoa(len(body)))
-	header.Set("Cache-Control", "no-store")
-	header.Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(status)
-	_, _ = w.Write(body)
 }
 
 // readTracking notes the client's tracking tag: headers that end in -session-id, other than MCP's own, are for logs and
@@ -184,7 +169,7 @@ func WriteRPCBody(w http.ResponseWriter, status int, body []byte) {
 func (in *Inbound) readTracking(w http.ResponseWriter) bool {
 	tag, ok := TrackingTag(in.Request.Header)
 	if !ok {
-		in.WriteRPC(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "A session id for tracking has at most 256 visible ASCII characters", gateway.BadRequest)
+		gateway.WriteRPC(w, in.ID(), http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "A session id for tracking has at most 256 visible ASCII characters", gateway.BadRequest)
 		return false
 	}
 	in.call.Log.Session = tag
@@ -231,7 +216,7 @@ func (in *Inbound) refuseBody(w http.ResponseWriter, err error) {
 	refused.Answer(w, func() {
 		answer := BodyRefusal(refused)
 		if answer.Name == gateway.BadRequest {
-			in.WriteRPC(w, http.StatusBadRequest, jsonrpc.CodeParseError, answer.Message, answer.Name)
+			gateway.WriteRPC(w, in.ID(), http.StatusBadRequest, jsonrpc.CodeParseError, answer.Message, answer.Name)
 			return
 		}
 		answer.Write(w)
@@ -239,8 +224,7 @@ func (in *Inbound) refuseBody(w http.ResponseWriter, err error) {
 }
 
 func (in *Inbound) refuseMessage(w http.ResponseWriter, refused *jsonrpc.Error, id []byte) {
-	WriteRPCBody(w, http.StatusBadRequest, jsonrpc.ErrorResponse(id, refused.Code, refused.Message,
-		&gateway.ServiceError{Name: gateway.BadRequest, Message: refused.Message}))
+	gateway.WriteRPC(w, id, http.StatusBadRequest, refused.Code, refused.Message, gateway.BadRequest)
 }
 
 // openSession unseals the session id of the request. An id that the gateway did not make, or that is for another user,
@@ -294,7 +278,7 @@ func (in *Inbound) openEndpoint(w http.ResponseWriter) bool {
 		return true
 	}
 	if len(in.Request.Header.Values(jsonrpc.HeaderSessionID)) > 0 {
-		in.WriteRPC(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "The request names two sessions, in its header and in its address", gateway.BadRequest)
+		gateway.WriteRPC(w, in.ID(), http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "The request names two sessions, in its header and in its address", gateway.BadRequest)
 		return false
 	}
 	if len(sealed) == 1 {
@@ -341,7 +325,7 @@ func (in *Inbound) sessionUnread(w http.ResponseWriter, err error) {
 // checkMessage checks that headers and message agree.
 func (in *Inbound) checkMessage(w http.ResponseWriter) bool {
 	if in.Message.Batch && !in.batchAllowed() {
-		in.WriteRPC(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "Batches exist in revision "+LastBatchVersion+" only", gateway.BadRequest)
+		gateway.WriteRPC(w, in.ID(), http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "Batches exist in revision "+LastBatchVersion+" only", gateway.BadRequest)
 		return false
 	}
 	m := in.Single()

@@ -21,7 +21,7 @@ func (in *Inbound) takeAnswers(w http.ResponseWriter) bool {
 		err = in.ReplaceBody(body)
 	}
 	if err != nil {
-		in.WriteRPC(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "The answers cannot be read", gateway.BadRequest)
+		gateway.WriteRPC(w, in.ID(), http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "The answers cannot be read", gateway.BadRequest)
 	}
 	return err == nil
 }

@@ -63,14 +63,10 @@ func (c *Call) Pass(w http.ResponseWriter, r *http.Request, refused *limit.Refus
 	c.AuditOutcome("limited", 0)
 	c.Core.Metrics.Calls.WithLabelValues(family, "limited").Inc()
 	refused.SetHeader(w.Header())
-	switch {
-	case events:
+	if events {
 		gateway.WriteError(w, gateway.RateLimitExceeded, TextLimited)
-	case c.Inbound != nil:
-		c.Inbound.WriteRPC(w, http.StatusTooManyRequests, jsonrpc.CodeRateLimited, TextLimited, gateway.RateLimitExceeded)
-	default: // nothing was read yet, not even its id
-		WriteRPCBody(w, http.StatusTooManyRequests, jsonrpc.ErrorResponse(nil, jsonrpc.CodeRateLimited, TextLimited,
-			&gateway.ServiceError{Name: gateway.RateLimitExceeded, Message: TextLimited}))
+	} else {
+		gateway.WriteRPC(w, c.Inbound.ID(), http.StatusTooManyRequests, jsonrpc.CodeRateLimited, TextLimited, gateway.RateLimitExceeded)
 	}
 	return false
 }

@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"encoding/json"
 	"net/http"
 
 	"github.com/durward-gateway/durward/internal/gateway"
@@ -45,5 +44,5 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, name gateway.Er
 		endpoint = limit.Messages
 	}
 	status := refusal.Status()
-	gateway.WriteJSON(w, status, json.RawMessage(wire.ErrorBody(endpoint, status, codes[name], message)))
+	gateway.WriteBody(w, status, wire.ErrorBody(endpoint, status, codes[name], message))
 }

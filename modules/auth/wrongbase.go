@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"encoding/json"
 	"net/http"
 	"strings"
 
@@ -38,7 +37,7 @@ func wrongBase(w http.ResponseWriter, r *http.Request, core *app.Core) bool {
 		kind, right = limit.Messages, core.PublicURL+modelsBase
 	}
 	message := "There is nothing at this address. The base URL of this gateway for this client is " + right
-	gateway.WriteJSON(w, http.StatusNotFound, json.RawMessage(wire.ErrorBody(kind, http.StatusNotFound, "unknown_url", message)))
+	gateway.WriteBody(w, http.StatusNotFound, wire.ErrorBody(kind, http.StatusNotFound, "unknown_url", message))
 	return true
 }
 

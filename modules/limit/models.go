@@ -51,7 +51,7 @@ func refuse(w http.ResponseWriter, r *http.Request, status int, code, message st
 	if r.URL.Path == app.ModelsPrefix+"messages" {
 		endpoint = limit.Messages
 	}
-	forward.AnswerUnread(w, r, func() { app.WriteRPCBody(w, status, wire.ErrorBody(endpoint, status, code, message)) })
+	forward.AnswerUnread(w, r, func() { gateway.WriteBody(w, status, wire.ErrorBody(endpoint, status, code, message)) })
 }
 
 func known(kind string) error {

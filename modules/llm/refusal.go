@@ -11,7 +11,6 @@ import (
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/internal/ratelimit/limit"
-	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -179,4 +178,4 @@ func (a *answerer) wrongMethod(allow string) {
 }
 
 // write answers with JSON of the gateway's own.
-func (a *answerer) write(status int, body []byte) { app.WriteRPCBody(a.w, status, body) }
+func (a *answerer) write(status int, body []byte) { gateway.WriteBody(a.w, status, body) }

@@ -194,7 +194,7 @@ func (x *exchange) completed(text []byte) []byte {
 
 // failure returns an error that answers a request in place of its server.
 func failure(id []byte) []byte {
-	return jsonrpc.ErrorResponse(id, jsonrpc.CodeInternalError, forward.PublicText, &gateway.ServiceError{Name: gateway.UpstreamError, Message: forward.PublicText})
+	return gateway.RPCError(id, jsonrpc.CodeInternalError, forward.PublicText, gateway.UpstreamError)
 }
 
 // resumes reports whether the client can ask for the rest of a stream that has ended: its events have ids, and a

@@ -215,5 +215,5 @@ func (x *exchange) unanswered() {
 
 // writeRPC answers with a JSON-RPC error whose data is the service error of that name.
 func (x *exchange) writeRPC(status, code int, message string, name gateway.ErrorName) {
-	x.WriteRPC(x.w, status, code, message, name)
+	gateway.WriteRPC(x.w, x.ID(), status, code, message, name)
 }

@@ -55,7 +55,7 @@ func (x *exchange) lead(ctx context.Context) bool {
 	case m.Method == "subscriptions/listen":
 		return x.wait(ctx)
 	default:
-		app.WriteRPCBody(x.w, http.StatusOK, x.led(ctx, m))
+		gateway.WriteBody(x.w, http.StatusOK, x.led(ctx, m))
 	}
 	return true
 }
@@ -71,7 +71,7 @@ func (x *exchange) leadBatch(ctx context.Context) {
 		x.w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	app.WriteRPCBody(x.w, http.StatusOK, append(append([]byte{'['}, bytes.Join(answers, []byte{','})...), ']'))
+	gateway.WriteBody(x.w, http.StatusOK, append(append([]byte{'['}, bytes.Join(answers, []byte{','})...), ']'))
 }
 
 // led returns the gateway's answer to a request.
@@ -116,7 +116,7 @@ func (x *exchange) discover(ctx context.Context, m *jsonrpc.Message) []byte {
 func (x *exchange) unread(m *jsonrpc.Message, what string, err error) []byte {
 	x.call.Core.LogFailure(x.handler.Logger, "reading what is known of a server", err, zap.String("server", x.call.Server.Slug))
 	message := what + " cannot be looked up at the moment"
-	return jsonrpc.ErrorResponse(m.ID, jsonrpc.CodeInternalError, message, &gateway.ServiceError{Name: gateway.Unavailable, Message: message})
+	return gateway.RPCError(m.ID, jsonrpc.CodeInternalError, message, gateway.Unavailable)
 }
 
 // capabilities lists the abilities that the gateway offers for a server that it cannot ask.
@@ -165,7 +165,7 @@ func (x *exchange) begin(ctx context.Context, m *jsonrpc.Message) bool {
 		return true
 	}
 	x.w.Header().Set(jsonrpc.HeaderSessionID, id)
-	app.WriteRPCBody(x.w, http.StatusOK, x.result(m, map[string]any{
+	gateway.WriteBody(x.w, http.StatusOK, x.result(m, map[string]any{
 		"protocolVersion": version, "capabilities": capabilities, "serverInfo": x.serverInfo(), "instructions": x.instructions(),
 	}))
 	return true
@@ -250,8 +250,8 @@ func (x *exchange) onlyLed() {
 	x.outcome = "not_connected"
 	m := x.Single()
 	if m.Name != app.ConnectTool {
-		app.WriteRPCBody(x.w, http.StatusOK, jsonrpc.ToolError(m.ID, textConnected, x.Modern()))
+		gateway.WriteBody(x.w, http.StatusOK, jsonrpc.ToolError(m.ID, textConnected, x.Modern()))
 		return
 	}
-	app.WriteRPCBody(x.w, http.StatusOK, x.result(m, map[string]any{"content": []any{map[string]any{"type": "text", "text": textConnected}}}))
+	gateway.WriteBody(x.w, http.StatusOK, x.result(m, map[string]any{"content": []any{map[string]any{"type": "text", "text": textConnected}}}))
 }

@@ -49,7 +49,7 @@ func (x *exchange) refuseCredential(ctx context.Context, err error) {
 		return
 	}
 	if m := x.Single(); m != nil && m.Kind == jsonrpc.Request && answersUser(m.Method) && (x.inConversation() || x.call.Led()) {
-		app.WriteRPCBody(x.w, http.StatusOK, x.lost(m))
+		gateway.WriteBody(x.w, http.StatusOK, x.lost(m))
 		return
 	}
 	x.call.NotConnected(lost.Reason).Write(x.w)

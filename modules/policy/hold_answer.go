@@ -34,7 +34,7 @@ func (q *request) answered(w http.ResponseWriter, r *http.Request, m *jsonrpc.Me
 		w.WriteHeader(http.StatusAccepted)
 	case errors.Is(err, approval.ErrState), errors.Is(err, storage.ErrNotFound), errors.Is(err, approval.ErrChannel):
 		q.handler.count(q.call, "refused")
-		q.WriteRPC(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "Nobody waits for this answer", gateway.BadRequest)
+		gateway.WriteRPC(w, q.ID(), http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "Nobody waits for this answer", gateway.BadRequest)
 	default:
 		q.handler.count(q.call, "unavailable")
 		q.call.Core.LogFailure(q.handler.logger, "recording the answer to a held call", err)

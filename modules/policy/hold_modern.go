@@ -15,7 +15,6 @@ import (
 	"github.com/durward-gateway/durward/internal/policy/approval"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/internal/proxy/sse"
-	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -61,12 +60,12 @@ func (h *held) serveModern() error {
 // user has not seen them.
 func (h *held) refuseAnswers() {
 	h.handler.count(h.call, "refused")
-	h.WriteRPC(h.w, http.StatusOK, jsonrpc.CodeInvalidParams, textAnswers, gateway.BadRequest)
+	gateway.WriteRPC(h.w, h.ID(), http.StatusOK, jsonrpc.CodeInvalidParams, textAnswers, gateway.BadRequest)
 }
 
 func (q *request) refuseState(w http.ResponseWriter) {
 	q.handler.count(q.call, "refused")
-	q.WriteRPC(w, http.StatusOK, jsonrpc.CodeInvalidParams, textState, gateway.BadRequest)
+	gateway.WriteRPC(w, q.ID(), http.StatusOK, jsonrpc.CodeInvalidParams, textState, gateway.BadRequest)
 }
 
 // askModern asks in the best way that the client knows.
@@ -89,7 +88,7 @@ func (h *held) askModern(a *storage.Approval) error {
 		return h.fail(err)
 	}
 	h.handler.count(h.call, "held")
-	app.WriteRPCBody(h.w, http.StatusOK, response(h.message.ID, map[string]any{
+	gateway.WriteBody(h.w, http.StatusOK, response(h.message.ID, map[string]any{
 		"resultType":    "input_required",
 		"inputRequests": map[string]any{approval.Key: map[string]any{"method": "elicitation/create", "params": question}},
 		"requestState":  sealed,

@@ -55,11 +55,10 @@ func (v *verdict) body(m *jsonrpc.Message, modern bool) []byte {
 	if v.code == 0 {
 		return jsonrpc.ToolError(m.ID, v.text, modern)
 	}
-	data := v.data
 	if v.service != "" {
-		data = &gateway.ServiceError{Name: v.service, Message: v.text}
+		return gateway.RPCError(m.ID, v.code, v.text, v.service)
 	}
-	return jsonrpc.ErrorResponse(m.ID, v.code, v.text, data)
+	return jsonrpc.ErrorResponse(m.ID, v.code, v.text, v.data)
 }
 
 // write answers the refusal of a single message.
