@@ -63,9 +63,9 @@ var directions = []struct {
 		tests:   true,
 	},
 	{
-		name:    "errors import the protocols in whose forms they are",
+		name:    "refusals import the messages in which they are written and the reasons that streams end for",
 		of:      in("internal/gateway"),
-		imports: func(_, imported string) bool { return within(imported, "internal/mcp/jsonrpc") },
+		imports: func(_, imported string) bool { return within(imported, "internal/mcp/jsonrpc", "internal/mcp/streams") },
 		links:   func(string) bool { return false },
 	},
 	{

@@ -60,15 +60,14 @@ type ServiceError struct {
 }
 
 // Status is the HTTP status of the error.
-func (e *ServiceError) Status() int {
-	if status, ok := statuses[e.Name]; ok {
+func (e *ServiceError) Status() int { return e.Name.status() }
+
+func (n ErrorName) status() int {
+	if status, ok := statuses[n]; ok {
 		return status
 	}
 	return http.StatusInternalServerError
 }
-
-// UnstorableText is the answer to storage.ErrText.
-const UnstorableText = "The request has text that cannot be stored: a NUL character, or bytes that are not UTF-8"
 
 // WriteError answers with a service error.
 func WriteError(w http.ResponseWriter, name ErrorName, message string) {
@@ -77,10 +76,14 @@ func WriteError(w http.ResponseWriter, name ErrorName, message string) {
 
 // Write answers with the error.
 func (e *ServiceError) Write(w http.ResponseWriter) {
-	if e.Name == Unavailable || e.Name == RateLimitExceeded {
+	e.Name.setRetryAfter(w)
+	WriteJSON(w, e.Status(), e)
+}
+
+func (n ErrorName) setRetryAfter(w http.ResponseWriter) {
+	if n == Unavailable || n == RateLimitExceeded {
 		SetRetryAfter(w)
 	}
-	WriteJSON(w, e.Status(), e)
 }
 
 // SetRetryAfter tells a client when to try again, unless the answer tells it already.

@@ -12,9 +12,9 @@ func RPCError(id []byte, code int, message string, name ErrorName) []byte {
 	return jsonrpc.ErrorResponse(id, code, message, &ServiceError{Name: name, Message: message})
 }
 
-// WriteRPC answers with RPCError. The status may be another one than the service error's: in a conversation many
+// writeRPC answers with RPCError. The status may be another one than the service error's: in a conversation many
 // clients read the bodies of successes only.
-func WriteRPC(w http.ResponseWriter, id []byte, status, code int, message string, name ErrorName) {
+func writeRPC(w http.ResponseWriter, id []byte, status, code int, message string, name ErrorName) {
 	WriteBody(w, status, RPCError(id, code, message, name))
 }
 

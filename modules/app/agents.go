@@ -172,9 +172,6 @@ func (c *Core) EndUser(organization, id string) int {
 	return c.Streams.End(streams.Owner{Organization: organization, User: id}, streams.Revoked)
 }
 
-// TextAgentRequired is the message for a client that AgentAllowed refuses.
-const TextAgentRequired = "This client is not registered as an agent; an administrator must register it"
-
 // AgentAllowed reports whether the call's client may use /mcp and /sse: with `agents require_registered` only one that is
 // registered may.
 func (c *Call) AgentAllowed() bool { return c.Agent != nil || !c.AgentRequired() }

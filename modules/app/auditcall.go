@@ -28,9 +28,6 @@ type callAudit struct {
 	header     http.Header // with which a stream on /sse was asked for
 }
 
-// TextUnrecorded is the message for a caller whose call the audit log cannot record.
-const TextUnrecorded = "The call cannot be recorded at the moment, and is not made"
-
 // Outcomes of calls that durward_policy did not let pass.
 const (
 	outcomeDenied = "denied"

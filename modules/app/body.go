@@ -24,28 +24,15 @@ func WriteShapeError(w http.ResponseWriter, err error) bool {
 	case errors.As(err, &problems):
 		WriteProblems(w, problems)
 	case errors.As(err, &query):
-		gateway.WriteError(w, gateway.BadRequest, "The query cannot be read: "+query.Reason)
+		gateway.RefuseQuery(w, query.Reason)
 	case errors.Is(err, validate.ErrMedia):
-		gateway.WriteError(w, gateway.UnsupportedMediaType, err.Error())
+		gateway.RefuseMedia(w, err.Error())
 	case errors.As(err, &body):
-		body.Answer(w, func() { BodyRefusal(body).Write(w) })
+		body.Answer(w, func() { gateway.RefuseBody(w, gateway.Plain, body.Status) })
 	default:
 		return false
 	}
 	return true
-}
-
-// BodyRefusal returns the refusal for a body that was not accepted. It is written inside the error's Answer.
-func BodyRefusal(err *forward.BodyError) *gateway.ServiceError {
-	switch err.Status {
-	case http.StatusRequestEntityTooLarge:
-		return &gateway.ServiceError{Name: gateway.PayloadTooLarge, Message: "The body is larger than the gateway takes"}
-	case http.StatusRequestTimeout:
-		return &gateway.ServiceError{Name: gateway.RequestTimeout, Message: "The body came too slowly"}
-	case http.StatusUnsupportedMediaType:
-		return &gateway.ServiceError{Name: gateway.UnsupportedMediaType, Message: "The body must not be encoded"}
-	}
-	return &gateway.ServiceError{Name: gateway.BadRequest, Message: "The body is incomplete"}
 }
 
 // ReadJSON reads the body of a request as an object of at most limit bytes. A request without a body needs no type; it

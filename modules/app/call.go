@@ -204,20 +204,11 @@ func CallOf(r *http.Request) (*Call, bool) {
 	return call, ok
 }
 
-// These are the answers to a request when the configuration has the gateway's handlers in the wrong order.
-const (
-	textNoAuth       = "This request was not authenticated; durward_auth must come first in the configuration"
-	textNoCredential = "This call has no credential; durward_credential must come after durward_auth in the configuration"
-	textNoDecision   = "Nobody decided about this call; durward_policy must come between durward_auth and durward_credential in the configuration (`durward_policy off` lets every call pass)"
-	// TextNoLimit is the refusal of a call that no durward_limit counted.
-	TextNoLimit = "No durward_limit has seen this call. Put durward_limit after durward_auth and before durward_credential, for models before durward_llm, or write `durward_limit off`"
-)
-
 // RequireCall returns the call of a request, or answers the refusal.
 func RequireCall(w http.ResponseWriter, r *http.Request) (*Call, bool) {
 	call, ok := CallOf(r)
 	if !ok {
-		gateway.WriteError(w, gateway.Unauthorized, textNoAuth)
+		gateway.RefuseNoCaller(w)
 	}
 	return call, ok
 }
@@ -226,7 +217,7 @@ func RequireCall(w http.ResponseWriter, r *http.Request) (*Call, bool) {
 func AuthenticatedCall(w http.ResponseWriter, r *http.Request) (*Call, bool) {
 	call, ok := CallOf(r)
 	if !ok || call.Caller == nil {
-		gateway.WriteError(w, gateway.Unauthorized, textNoAuth)
+		gateway.RefuseNoCaller(w)
 		return nil, false
 	}
 	return call, true
@@ -240,15 +231,15 @@ func ProxiedCall(w http.ResponseWriter, r *http.Request) (*Call, bool) {
 		return nil, false
 	}
 	if call.Server == nil || call.Credentials == nil {
-		gateway.WriteError(w, gateway.InternalServerError, textNoCredential)
+		gateway.RefuseNoCredential(w)
 		return nil, false
 	}
 	if call.Decision == nil {
-		gateway.WriteError(w, gateway.InternalServerError, textNoDecision)
+		gateway.RefuseNoDecision(w)
 		return nil, false
 	}
 	if !call.Limits.Seen() {
-		gateway.WriteError(w, gateway.InternalServerError, TextNoLimit)
+		gateway.RefuseNoLimit(w)
 		return nil, false
 	}
 	return call, true

@@ -71,9 +71,7 @@ func (c *Call) readEvents(w http.ResponseWriter, r *http.Request) (events *Event
 		return nil, "refused"
 	}
 	if !acceptsEvents(r.Header) {
-		gateway.WriteJSON(w, http.StatusOK, map[string]string{
-			"status": "streaming_not_supported", "message": "Client does not support SSE, use /mcp endpoint instead",
-		})
+		gateway.RefuseNoEvents(w)
 		return nil, "refused"
 	}
 	if c.Shed(w, r, true) {
@@ -81,7 +79,7 @@ func (c *Call) readEvents(w http.ResponseWriter, r *http.Request) (events *Event
 	}
 	tag, ok := TrackingTag(r.Header)
 	if !ok {
-		gateway.WriteError(w, gateway.BadRequest, "A session id for tracking has at most 256 visible ASCII characters")
+		gateway.RefuseTracking(w, gateway.Plain)
 		return nil, "refused"
 	}
 	c.Log.Session = tag

@@ -169,7 +169,7 @@ func (in *Inbound) Reply(w http.ResponseWriter, status int, body []byte) {
 func (in *Inbound) readTracking(w http.ResponseWriter) bool {
 	tag, ok := TrackingTag(in.Request.Header)
 	if !ok {
-		gateway.WriteRPC(w, in.ID(), http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "A session id for tracking has at most 256 visible ASCII characters", gateway.BadRequest)
+		gateway.RefuseTracking(w, gateway.RPC(nil)) // the body was not read yet
 		return false
 	}
 	in.call.Log.Session = tag
@@ -181,19 +181,19 @@ func (in *Inbound) readBody(w http.ResponseWriter) bool {
 		return true
 	}
 	if err := validate.CheckMedia(in.Request.Header); err != nil {
-		gateway.WriteError(w, gateway.UnsupportedMediaType, err.Error())
+		gateway.RefuseMedia(w, err.Error())
 		return false
 	}
 	limit := in.call.Core.Sizes.MCP
 	body, err := forward.ReadBody(in.Request, limit)
 	if err != nil {
-		in.refuseBody(w, err)
+		refuseBody(w, err)
 		return false
 	}
 	in.Body, in.Message.Messages = body, in.one[:0]
 	if err = in.Message.Decode(body, strictjson.Limits{MaxBytes: int(limit)}); err != nil {
 		if refused := (*jsonrpc.Error)(nil); errors.As(err, &refused) {
-			in.refuseMessage(w, refused, refused.ID)
+			gateway.RefuseMessage(w, refused.ID, refused.Code, refused.Message)
 			return false
 		}
 	}
@@ -210,25 +210,14 @@ func toolName(m *jsonrpc.Message) string {
 	return ""
 }
 
-func (in *Inbound) refuseBody(w http.ResponseWriter, err error) {
+func refuseBody(w http.ResponseWriter, err error) {
 	refused := new(forward.BodyError) // answered like one that is incomplete
 	_ = errors.As(err, &refused)
-	refused.Answer(w, func() {
-		answer := BodyRefusal(refused)
-		if answer.Name == gateway.BadRequest {
-			gateway.WriteRPC(w, in.ID(), http.StatusBadRequest, jsonrpc.CodeParseError, answer.Message, answer.Name)
-			return
-		}
-		answer.Write(w)
-	})
-}
-
-func (in *Inbound) refuseMessage(w http.ResponseWriter, refused *jsonrpc.Error, id []byte) {
-	gateway.WriteRPC(w, id, http.StatusBadRequest, refused.Code, refused.Message, gateway.BadRequest)
+	refused.Answer(w, func() { gateway.RefuseBody(w, gateway.RPC(nil), refused.Status) })
 }
 
 // openSession unseals the session id of the request. An id that the gateway did not make, or that is for another user,
-// agent or server, is answered like one that has ended (404, not 403: some clients begin to log in on any 403).
+// agent or server, is answered like one that has ended.
 func (in *Inbound) openSession(w http.ResponseWriter) bool {
 	if len(in.Request.Header.Values(jsonrpc.HeaderSessionID)) == 0 || in.Modern() {
 		// Only a session binds an event to the clients that may have it. All users reach the upstream with one credential, so
@@ -254,7 +243,7 @@ func (in *Inbound) openSession(w http.ResponseWriter) bool {
 		return false
 	}
 	if len(sealed) > 1 || err != nil {
-		gateway.WriteError(w, gateway.NotFound, "There is no such session; begin anew with initialize")
+		gateway.RefuseSessionGone(w, "initialize")
 		return false
 	}
 	if in.Session.Own {
@@ -278,7 +267,7 @@ func (in *Inbound) openEndpoint(w http.ResponseWriter) bool {
 		return true
 	}
 	if len(in.Request.Header.Values(jsonrpc.HeaderSessionID)) > 0 {
-		gateway.WriteRPC(w, in.ID(), http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "The request names two sessions, in its header and in its address", gateway.BadRequest)
+		gateway.RefuseTwoSessions(w, in.ID())
 		return false
 	}
 	if len(sealed) == 1 {
@@ -290,7 +279,7 @@ func (in *Inbound) openEndpoint(w http.ResponseWriter) bool {
 		in.sealed, in.Endpoint = sealed[0], endpoint
 	}
 	if in.Endpoint == nil {
-		gateway.WriteError(w, gateway.NotFound, "There is no such session; begin anew with GET")
+		gateway.RefuseSessionGone(w, http.MethodGet)
 		return false
 	}
 	return true
@@ -314,18 +303,17 @@ func (c *Call) unsealEndpoint(sealed string) (*url.URL, error) {
 	return endpoint, nil
 }
 
-// sessionUnread answers a request when the key of its session cannot be looked up: a 404 would make the client give up
-// a valid session.
+// sessionUnread answers a request when the key of its session cannot be looked up.
 func (in *Inbound) sessionUnread(w http.ResponseWriter, err error) {
 	in.call.Core.storeRefuses(err) // the log says so once for all requests
 	in.call.Core.Log.Debug("opening a session", "error", err)
-	gateway.WriteError(w, gateway.Unavailable, "The session cannot be read at the moment")
+	gateway.RefuseSessionUnread(w)
 }
 
 // checkMessage checks that headers and message agree.
 func (in *Inbound) checkMessage(w http.ResponseWriter) bool {
 	if in.Message.Batch && !in.batchAllowed() {
-		gateway.WriteRPC(w, in.ID(), http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "Batches exist in revision "+LastBatchVersion+" only", gateway.BadRequest)
+		gateway.RefuseBatch(w, LastBatchVersion)
 		return false
 	}
 	m := in.Single()
@@ -338,7 +326,7 @@ func (in *Inbound) checkMessage(w http.ResponseWriter) bool {
 	}
 	var refused *jsonrpc.Error
 	if errors.As(err, &refused) {
-		in.refuseMessage(w, refused, m.ID)
+		gateway.RefuseMessage(w, m.ID, refused.Code, refused.Message)
 		return false
 	}
 	return true

@@ -21,7 +21,7 @@ func (in *Inbound) takeAnswers(w http.ResponseWriter) bool {
 		err = in.ReplaceBody(body)
 	}
 	if err != nil {
-		gateway.WriteRPC(w, in.ID(), http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "The answers cannot be read", gateway.BadRequest)
+		gateway.RefuseAnswers(w)
 	}
 	return err == nil
 }

@@ -274,27 +274,20 @@ func (a *App) Away(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	reason := a.opening.reason.Load()
-	if reason == nil {
-		gateway.WriteError(w, gateway.Unavailable, "The gateway is restarting")
-		return
+	switch {
+	case reason == nil:
+		gateway.RefuseRestarting(w)
+	case asks && r.URL.Path == ReadyPath:
+		NotReady(&storage.UnavailableError{Reason: *reason}).Write(w)
+	default:
+		gateway.RefuseWaiting(w)
 	}
-	answer := gateway.ServiceError{Name: gateway.Unavailable, Message: "The gateway waits for its store and cannot serve anything yet"}
-	if asks && r.URL.Path == ReadyPath {
-		answer = *NotReady(&storage.UnavailableError{Reason: *reason})
-	}
-	answer.Write(w)
 }
 
 // NotReady returns the answer of /readyz while the store, or its clock, is the problem.
 func NotReady(err error) *gateway.ServiceError {
 	if apart := new(ClockError); errors.As(err, &apart) {
-		return &gateway.ServiceError{
-			Name: gateway.Unavailable, Message: "The gateway's clock and the database's are too far apart",
-			Details: map[string]any{"missing": []string{"clock"}, "clock": apart.Error(), "mend": clockMend},
-		}
+		return gateway.ClockNotReady(apart.Error(), clockMend)
 	}
-	return &gateway.ServiceError{
-		Name: gateway.Unavailable, Message: "The gateway cannot reach its store at the moment",
-		Details: map[string]any{"missing": []string{"store"}, "store": reasonOf(err)},
-	}
+	return gateway.StoreNotReady(reasonOf(err))
 }

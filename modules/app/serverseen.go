@@ -89,10 +89,6 @@ func (c *Call) NoteFailure(err error) {
 	}
 }
 
-// TextCredentialWanted is the message for a user of a server that asks for a credential although its directory entry
-// names none.
-const TextCredentialWanted = "The server asks for a credential, and the gateway has not been told of any. An administrator has to set the provider of its directory entry."
-
 // WantsCredential notes, for the administrator, that the call's server asks for a credential although its directory entry names
 // none.
 func (c *Call) WantsCredential(logger *zap.Logger) {

@@ -77,6 +77,7 @@ func TestRightThatCannotBeTold(t *testing.T) {
 	if reason != streams.Untold {
 		t.Errorf("ended for %q", reason)
 	}
+	call.Server = new(storage.Server)
 	w := httptest.NewRecorder()
 	call.WriteEnded(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil), reason)
 	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 )
 
@@ -156,4 +158,9 @@ func (c *Call) OpenStream(ctx context.Context, kind streams.Kind) (_ context.Con
 	ended, end := context.WithCancelCause(ctx)
 	end(reason)
 	return ended, done
+}
+
+// WriteEnded answers a call to a server whose right ended before its answer began.
+func (c *Call) WriteEnded(w http.ResponseWriter, r *http.Request, reason streams.Reason) {
+	gateway.RefuseEnded(w, reason, c.Core.Challenge(r.URL.Path, true), c.Core.ConnectAddress(c.Server))
 }

@@ -19,13 +19,6 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-const (
-	textNoOrganization = "The token names no organization that it may act for. An administrator of the gateway can configure where tokens name it (`claim org`), " +
-		"or one organization for all of them (`organization`)"
-	textOtherOrganization = "The token names another organization than the one that this gateway is for. Log in with an account of that organization, or without choosing another one; " +
-		"an administrator of the gateway can see in its log which claim it is"
-)
-
 // authenticate sets the caller, or answers the refusal and reports that it did. Every error path refuses: an error that
 // is not known to be the client's fault is a 503, never an anonymous caller (CVE-2026-59822).
 func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request, call *app.Call) (refused bool) {
@@ -50,7 +43,7 @@ func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request, call *app
 	case errors.As(err, &many): // neither recorded nor logged: its sender can repeat it without limit
 		h.count(call, "limited")
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(many.Wait.Seconds()))))
-		h.refuse(w, r, gateway.RateLimitExceeded, "Too many credentials were wrong; try again later")
+		h.refuse(w, r, gateway.TooManyFailures())
 	case errors.Is(err, token.ErrInvalid):
 		h.count(call, "invalid")
 		h.logger.Debug("refusing a credential", zap.String("reason", token.Reason(err)))
@@ -62,19 +55,19 @@ func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request, call *app
 	case errors.Is(err, caller.ErrForbidden), errors.Is(err, storage.ErrForeignOrganization):
 		h.count(call, "forbidden")
 		h.logger.Info("refusing a caller", zap.Error(err))
-		reason, message := "names no organization that it may act for", textNoOrganization
+		reason, refusal := "names no organization that it may act for", gateway.NoOrganization()
 		if errors.Is(err, caller.ErrOtherOrganization) {
-			reason, message = "names another organization than the configured one", textOtherOrganization
+			reason, refusal = "names another organization than the configured one", gateway.OtherOrganization()
 		}
 		call.Core.Audit.RefusedBearer(record.Bearer{}, reason, r.URL.Path)
 		if !presented.key {
 			call.Core.RememberRefused(r.Context(), presented.raw, r.RemoteAddr, r.URL.Path, http.StatusForbidden, err)
 		}
-		h.refuse(w, r, gateway.Forbidden, message)
+		h.refuse(w, r, refusal)
 	default:
 		h.count(call, "unavailable")
 		call.Core.LogFailure(h.logger, "authenticating", err)
-		h.refuse(w, r, gateway.Unavailable, "Credentials cannot be verified at the moment")
+		h.refuse(w, r, gateway.CredentialUnread())
 	}
 	return true
 }
@@ -88,7 +81,7 @@ func (h *Handler) enter(w http.ResponseWriter, r *http.Request, call *app.Call, 
 	}
 	h.count(call, "forbidden")
 	call.Core.Audit.RefusedBearer(call.Caller.Bearer(), "the scopes of the API key do not cover this address", r.URL.Path)
-	h.refuse(w, r, gateway.Forbidden, "The scopes of this API key do not cover this address")
+	h.refuse(w, r, gateway.ScopesElsewhere())
 	return true
 }
 
@@ -112,7 +105,7 @@ func (h *Handler) resolveServer(w http.ResponseWriter, r *http.Request, call *ap
 		return false
 	}
 	if !call.AgentAllowed() {
-		gateway.WriteError(w, gateway.Forbidden, app.TextAgentRequired)
+		gateway.RefuseUnregistered(w)
 		return true
 	}
 	if !slug.Valid(name) {
@@ -124,10 +117,10 @@ func (h *Handler) resolveServer(w http.ResponseWriter, r *http.Request, call *ap
 	case err == nil:
 		return false
 	case errors.Is(err, storage.ErrNotFound):
-		gateway.WriteError(w, gateway.ServerNotFound, "There is no server of that name")
+		gateway.RefuseNoServer(w)
 	default:
 		call.Core.LogFailure(h.logger, "looking up a server", err)
-		gateway.WriteError(w, gateway.Unavailable, "The server cannot be looked up at the moment")
+		gateway.RefuseServerUnread(w)
 	}
 	return true
 }

@@ -74,12 +74,12 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, call *app.Call, 
 		return next.ServeHTTP(w, app.WithCall(r, call)) // load balancers ask under any host name
 	}
 	if !call.Core.HostAllowed(r.Host) {
-		gateway.WriteError(w, gateway.Forbidden, "This gateway does not answer under that host name")
+		gateway.RefuseHost(w)
 		return nil
 	}
 	if call.Core.Returned(r) {
 		h.logger.Warn("a request of the gateway's own came back: a server's address leads to the gateway", zap.String("path", path))
-		gateway.WriteError(w, gateway.LoopDetected, "This request went out from this gateway and came back: the server's address leads to the gateway itself")
+		gateway.RefuseLoop(w)
 		return nil
 	}
 	if isWellKnown(path) {

@@ -24,7 +24,7 @@ func checkOrigin(w http.ResponseWriter, r *http.Request, core *app.Core) bool {
 		return false
 	}
 	if len(origins) > 1 || !core.OriginAllowed(origins[0]) {
-		gateway.WriteError(w, gateway.Forbidden, "Pages of this origin may not call the gateway; the operator can allow it with `origins`")
+		gateway.RefuseOrigin(w)
 		return true
 	}
 	h := w.Header()

@@ -2,17 +2,17 @@ package auth
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/llm/wire"
-	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
 // challenge answers 401.
 func (h *Handler) challenge(w http.ResponseWriter, r *http.Request, core *app.Core, sent bool) {
 	if surfaceOf(r.URL.Path) != models {
-		app.Challenge(w, r, core, sent)
+		core.Challenge(r.URL.Path, sent).Refuse(w)
 		return
 	}
 	w.Header().Set("WWW-Authenticate", "Bearer")
@@ -21,7 +21,7 @@ func (h *Handler) challenge(w http.ResponseWriter, r *http.Request, core *app.Co
 		w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
 		message = "The API key or token is not valid here"
 	}
-	h.refuse(w, r, gateway.Unauthorized, message)
+	h.refuse(w, r, &gateway.ServiceError{Name: gateway.Unauthorized, Message: message})
 }
 
 // codes maps refusals to the error codes that OpenAI's clients know.
@@ -30,19 +30,14 @@ var codes = map[gateway.ErrorName]string{
 }
 
 // refuse answers an error, in the form that the clients of the path read.
-func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, name gateway.ErrorName, message string) {
-	refusal := &gateway.ServiceError{Name: name, Message: message}
+func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, refusal *gateway.ServiceError) {
 	if surfaceOf(r.URL.Path) != models {
 		refusal.Write(w)
 		return
 	}
-	if name == gateway.Unavailable {
+	if refusal.Name == gateway.Unavailable {
 		gateway.SetRetryAfter(w)
 	}
-	endpoint := limit.ChatCompletions
-	if r.URL.Path == app.ModelsPrefix+"messages" {
-		endpoint = limit.Messages
-	}
-	status := refusal.Status()
-	gateway.WriteBody(w, status, wire.ErrorBody(endpoint, status, codes[name], message))
+	status, endpoint := refusal.Status(), wire.EndpointAt(strings.TrimPrefix(r.URL.Path, app.ModelsPrefix))
+	gateway.WriteBody(w, status, wire.ErrorBody(endpoint, status, codes[refusal.Name], refusal.Message))
 }

@@ -20,6 +20,6 @@ func slashed(w http.ResponseWriter, path string, core *app.Core) bool {
 	if _, name, ok := app.ProxiedName(address); !ok || !slug.Valid(name) {
 		return false
 	}
-	gateway.WriteError(w, gateway.NotFound, "There is nothing at this address. The address of an MCP server has no slash at its end: "+core.PublicURL+address)
+	gateway.RefuseSlash(w, core.PublicURL+address)
 	return true
 }

@@ -71,10 +71,10 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		gateway.WriteError(w, gateway.BadRequest, problems.Error())
 	case app.WriteShapeError(w, err):
 	case errors.Is(err, storage.ErrText):
-		gateway.WriteError(w, gateway.BadRequest, gateway.UnstorableText)
+		gateway.RefuseUnstorable(w)
 	case errors.Is(err, storage.ErrUnavailable), r.Context().Err() != nil:
 		app.LogUnavailable(r, h.logger, "serving the API of the LLM gateway", err)
-		gateway.WriteError(w, gateway.Unavailable, "The gateway cannot reach its store at the moment")
+		gateway.RefuseStoreAway(w)
 	default:
 		h.logger.Error("serving the API of the LLM gateway", zap.String("method", r.Method), zap.Error(err))
 		gateway.WriteInternalError(w)

@@ -98,7 +98,7 @@ func (h *Handler) admitCall(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	if call.Server == nil {
-		gateway.WriteError(w, gateway.InternalServerError, textNoServer)
+		gateway.RefuseNoServerSet(w, "durward_limit")
 		return false
 	}
 	if h.Off {
@@ -112,9 +112,6 @@ func (h *Handler) admitCall(w http.ResponseWriter, r *http.Request) bool {
 	refused, err := call.Core.Admitter.Look(r.Context(), call.Admission())
 	return call.Pass(w, r, refused, err)
 }
-
-// textNoServer is the answer to a request when the configuration has the gateway's handlers in the wrong order.
-const textNoServer = "This call's server was not looked up; durward_auth must come before durward_limit in the configuration"
 
 // UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
 //

@@ -3,11 +3,11 @@ package limit
 import (
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/llm/wire"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
-	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
@@ -32,7 +32,7 @@ func (h *Handler) admitPrompt(w http.ResponseWriter, r *http.Request) bool {
 		call.Core.LogFailure(h.logger, "looking at the limits of a call to a model", err)
 		call.Core.Metrics.Calls.WithLabelValues("llm", "unavailable").Inc()
 		gateway.SetRetryAfter(w)
-		refuse(w, r, http.StatusServiceUnavailable, "unavailable", app.TextUncounted+".")
+		refuse(w, r, http.StatusServiceUnavailable, "unavailable", gateway.TextUncounted+".")
 		return false
 	case refused != nil:
 		call.Core.Metrics.Calls.WithLabelValues("llm", "limited").Inc()
@@ -47,10 +47,7 @@ func (h *Handler) admitPrompt(w http.ResponseWriter, r *http.Request) bool {
 
 // refuse answers in the error format of the address.
 func refuse(w http.ResponseWriter, r *http.Request, status int, code, message string) {
-	endpoint := limit.ChatCompletions
-	if r.URL.Path == app.ModelsPrefix+"messages" {
-		endpoint = limit.Messages
-	}
+	endpoint := wire.EndpointAt(strings.TrimPrefix(r.URL.Path, app.ModelsPrefix))
 	forward.AnswerUnread(w, r, func() { gateway.WriteBody(w, status, wire.ErrorBody(endpoint, status, code, message)) })
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/modules/app"
 )
@@ -73,7 +74,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		return nil
 	}
 	if prompt && !call.Limits.Seen() {
-		a.refuse(&refusal{status: http.StatusInternalServerError, code: "no_limit", message: app.TextNoLimit + "."})
+		a.refuse(&refusal{status: http.StatusInternalServerError, code: "no_limit", message: gateway.TextNoLimit + "."})
 		return nil
 	}
 	listed := path == modelsPath || strings.HasPrefix(path, modelsPath+"/")

@@ -38,9 +38,9 @@ const (
 	textUpstream   = "The provider of the model did not give a usable answer."
 	textBusy       = "The provider of the model takes no more requests at the moment."
 	textOverloaded = "The provider of the model is overloaded; try again later."
-	textAway       = "The gateway cannot reach its store at the moment."
-	textMemory     = "The gateway is short of memory at the moment; try again later."
-	textRecord     = "The call cannot be recorded at the moment, and is not made."
+	textAway       = gateway.TextStoreAway + "."
+	textMemory     = gateway.TextMemory + "."
+	textRecord     = gateway.TextUnrecorded + "."
 )
 
 // refusal is an answer of the gateway's own.

@@ -187,14 +187,9 @@ func (x *exchange) completed(text []byte) []byte {
 	}
 	all = append([]byte("["), all...)
 	for id := range x.answers.Open {
-		all = append(append(all, ','), failure(id)...)
+		all = append(append(all, ','), gateway.UpstreamFailure(id)...)
 	}
 	return append(all, ']')
-}
-
-// failure returns an error that answers a request in place of its server.
-func failure(id []byte) []byte {
-	return gateway.RPCError(id, jsonrpc.CodeInternalError, forward.PublicText, gateway.UpstreamError)
 }
 
 // resumes reports whether the client can ask for the rest of a stream that has ended: its events have ids, and a
@@ -244,7 +239,7 @@ func (x *exchange) giveUp(response *forward.Response) bool {
 	}
 	text := []byte("\n\n")
 	for id := range x.answers.Open {
-		text = fmt.Appendf(text, "event: message\ndata: %s\n\n", failure(id))
+		text = fmt.Appendf(text, "event: message\ndata: %s\n\n", gateway.UpstreamFailure(id))
 	}
 	_, err := response.Client(x.w).WriteLast(text)
 	return err == nil

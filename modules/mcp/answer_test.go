@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/mcp/legacysse"
 	"github.com/durward-gateway/durward/internal/mcp/listfilter"
@@ -105,7 +106,7 @@ func ask(t *testing.T, a asked, s said) (w *httptest.ResponseRecorder, aborted b
 	return w, aborted
 }
 
-const refusedOne = `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"` + forward.PublicText + `","data":{"error":"UpstreamError","message":"` + forward.PublicText + `"}}}`
+const refusedOne = `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"` + gateway.TextUpstream + `","data":{"error":"UpstreamError","message":"` + gateway.TextUpstream + `"}}}`
 
 // TestW04ReadAsWhatItIs checks that an answer is read by its real content, whatever its label is, and an unreadable one
 // is a 502, also without a filter.

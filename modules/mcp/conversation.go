@@ -47,7 +47,7 @@ func (x *exchange) join(ctx context.Context, credential connection.Credential) b
 		x.leaveSession(ctx)
 	case errors.Is(err, storage.ErrNotFound):
 		x.outcome = "refused"
-		gateway.WriteError(x.w, gateway.NotFound, "There is no such session; begin anew with initialize")
+		gateway.RefuseSessionGone(x.w, "initialize")
 	case errors.Is(err, storage.ErrUnavailable):
 		x.unwritten(err)
 	default:
@@ -109,7 +109,7 @@ func (x *exchange) leaveSession(ctx context.Context) {
 		return
 	}
 	x.outcome = "refused"
-	gateway.WriteError(x.w, gateway.NotFound, "The server speaks 2026-07-28, which has no sessions; begin anew with server/discover")
+	gateway.RefuseSessionless(x.w)
 }
 
 // widelySpoken is the revision that is tried with a server that refuses a newer one. A server should answer with a

@@ -12,7 +12,6 @@ import (
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/answer"
-	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/mcp/legacysse"
 	"github.com/durward-gateway/durward/internal/mcp/param"
 	"github.com/durward-gateway/durward/internal/mcp/session"
@@ -89,7 +88,7 @@ func (x *exchange) carry() {
 	}
 	if x.call.Server.Entry.Protocol != storage.ProtocolMCP {
 		x.outcome = "upstream_error"
-		x.writeRPC(http.StatusBadGateway, jsonrpc.CodeInternalError, "The server does not speak MCP; its events are at /sse", gateway.UpstreamError)
+		gateway.RefuseNoMCP(x.w, x.ID())
 		return
 	}
 	if x.call.Decision.GuideOnly {
@@ -154,7 +153,7 @@ func (x *exchange) idle() time.Duration {
 func (x *exchange) unrecorded(err error) {
 	x.outcome = "unavailable"
 	x.call.Core.LogFailure(x.handler.Logger, "recording a call", err)
-	gateway.WriteError(x.w, gateway.Unavailable, app.TextUnrecorded)
+	gateway.RefuseUnrecorded(x.w)
 }
 
 // failed answers when an upstream gave no usable answer, or when the gateway ended the stream.
@@ -171,18 +170,18 @@ func (x *exchange) failed(ctx context.Context, err error) {
 	switch {
 	case errors.As(err, &header):
 		x.outcome = "refused"
-		x.writeRPC(http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "The header "+header.Name+" cannot be forwarded", gateway.BadRequest)
+		gateway.RefuseHeader(x.w, gateway.RPC(x.ID()), header.Name)
 	case errors.Is(err, forward.ErrClientGone):
 		x.outcome = "client_gone"
 	case errors.Is(err, connection.ErrCredentialWanted):
 		x.outcome = "upstream_error"
 		x.call.WantsCredential(x.handler.Logger) //nolint:contextcheck // the note outlives the request
-		x.writeRPC(http.StatusBadGateway, jsonrpc.CodeInternalError, app.TextCredentialWanted, gateway.UpstreamError)
+		gateway.RefuseCredentialWanted(x.w, gateway.RPC(x.ID()))
 	default:
 		x.outcome = "upstream_error"
 		x.handler.Logger.Warn("forwarding", zap.String("server", x.call.Server.Slug), zap.Error(err), zap.String("advice", netguard.Advice(err)))
 		x.call.NoteFailure(err) //nolint:contextcheck // the note outlives the request
-		x.writeRPC(http.StatusBadGateway, jsonrpc.CodeInternalError, forward.PublicText, gateway.UpstreamError)
+		gateway.RefuseUpstream(x.w, gateway.RPC(x.ID()))
 	}
 }
 
@@ -197,8 +196,7 @@ func (x *exchange) ended(reason streams.Reason) {
 		return
 	case streams.UserFull:
 		x.outcome = "limited"
-		gateway.SetRetryAfter(x.w)
-		x.writeRPC(http.StatusTooManyRequests, jsonrpc.CodeRateLimited, app.TextUserFull, gateway.RateLimitExceeded)
+		gateway.RefuseUserFull(x.w, gateway.RPC(x.ID()))
 		return
 	case streams.NodeFull:
 		x.outcome = "unavailable"
@@ -211,9 +209,4 @@ func (x *exchange) unanswered() {
 	x.outcome = "cancelled"
 	x.label(forward.Events)
 	x.w.WriteHeader(http.StatusOK)
-}
-
-// writeRPC answers with a JSON-RPC error whose data is the service error of that name.
-func (x *exchange) writeRPC(status, code int, message string, name gateway.ErrorName) {
-	gateway.WriteRPC(x.w, x.ID(), status, code, message, name)
 }

@@ -175,7 +175,7 @@ func (x *exchange) begin(ctx context.Context, m *jsonrpc.Message) bool {
 func (x *exchange) unwritten(err error) {
 	x.outcome = "unavailable"
 	x.call.Core.LogFailure(x.handler.Logger, "keeping a conversation", err, zap.String("server", x.call.Server.Slug))
-	gateway.WriteError(x.w, gateway.Unavailable, "The gateway cannot keep this conversation at the moment")
+	gateway.RefuseSessionUnkept(x.w)
 }
 
 // endConversation answers a DELETE. The upstream is not told: there is no credential to tell it with.

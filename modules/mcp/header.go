@@ -79,7 +79,7 @@ func (x *exchange) mirror() bool {
 			code, text = refused.Code, refused.Message
 		}
 		x.outcome = "refused"
-		x.writeRPC(http.StatusBadRequest, code, text, gateway.BadRequest)
+		gateway.RefuseMessage(x.w, x.ID(), code, text)
 		return false
 	}
 	x.mirrors = append(x.mirrors, params...)

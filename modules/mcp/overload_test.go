@@ -100,6 +100,7 @@ func TestShedding(t *testing.T) {
 // TestStreamLimits checks that a stream too many is refused, with what its kind of request is answered with; a call is
 // not (W06).
 func TestStreamLimits(t *testing.T) {
+	const textUserFull = "You have as many event streams open as you may; close one first"
 	const subscription = `{"jsonrpc":"2.0","id":"s-7","method":"subscriptions/listen"}`
 	for _, tc := range []struct {
 		name, method, body string
@@ -108,9 +109,9 @@ func TestStreamLimits(t *testing.T) {
 		result, want       string
 	}{
 		{"W06 a user's GET", http.MethodGet, "", app.Streams{MaxPerUser: 1, Max: 1}, 429, "limited",
-			`{"jsonrpc":"2.0","id":null,"error":{"code":-31429,"message":"` + app.TextUserFull + `","data":{"error":"RateLimitExceeded","message":"` + app.TextUserFull + `"}}}`},
+			`{"jsonrpc":"2.0","id":null,"error":{"code":-31429,"message":"` + textUserFull + `","data":{"error":"RateLimitExceeded","message":"` + textUserFull + `"}}}`},
 		{"W06 a user's subscription", http.MethodPost, subscription, app.Streams{MaxPerUser: 1}, 429, "limited",
-			`{"jsonrpc":"2.0","id":"s-7","error":{"code":-31429,"message":"` + app.TextUserFull + `","data":{"error":"RateLimitExceeded","message":"` + app.TextUserFull + `"}}}`},
+			`{"jsonrpc":"2.0","id":"s-7","error":{"code":-31429,"message":"` + textUserFull + `","data":{"error":"RateLimitExceeded","message":"` + textUserFull + `"}}}`},
 		{"W06 the node's", http.MethodGet, "", app.Streams{MaxPerUser: 2, Max: 1}, 503, "unavailable",
 			`{"error":"Unavailable","message":"The gateway has as many event streams open as it may; try again later"}`},
 		{"a call", http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, app.Streams{MaxPerUser: 1, Max: 1}, 200, "ok", `{"jsonrpc":"2.0","id":1,"result":{}}`},

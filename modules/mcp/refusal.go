@@ -11,7 +11,6 @@ import (
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/policy/approval"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
-	"github.com/durward-gateway/durward/modules/app"
 )
 
 const (
@@ -30,7 +29,7 @@ func (x *exchange) refuseCredential(ctx context.Context, err error) {
 	}
 	if unavailable := (*connection.UnavailableError)(nil); errors.As(err, &unavailable) {
 		x.outcome = "unavailable"
-		app.WriteProviderAway(x.w, unavailable)
+		gateway.RefuseProviderAway(x.w, unavailable.RetryAfter)
 		return
 	}
 	var lost *connection.NotConnectedError
@@ -41,7 +40,7 @@ func (x *exchange) refuseCredential(ctx context.Context, err error) {
 		}
 		x.outcome = "error"
 		x.call.Core.LogFailure(x.handler.Logger, "getting the credential", err)
-		gateway.WriteError(x.w, gateway.Unavailable, "The connection cannot be read at the moment")
+		gateway.RefuseConnectionUnread(x.w)
 		return
 	}
 	x.outcome = "not_connected"
@@ -52,7 +51,7 @@ func (x *exchange) refuseCredential(ctx context.Context, err error) {
 		gateway.WriteBody(x.w, http.StatusOK, x.lost(m))
 		return
 	}
-	x.call.NotConnected(lost.Reason).Write(x.w)
+	gateway.RefuseNotConnected(x.w, x.call.Core.ConnectAddress(x.call.Server), lost.Reason)
 }
 
 // refuseScope answers when the upstream wants a wider scope than the user granted. The scope is never widened without
@@ -88,7 +87,7 @@ func (x *exchange) lost(m *jsonrpc.Message) []byte {
 	case asks && x.Modern() && m.Client().ElicitURL:
 		return jsonrpc.Result(m.ID, inputRequired(address, x.textLost()))
 	case asks && x.opensPages():
-		return jsonrpc.ErrorResponse(m.ID, jsonrpc.CodeURLElicitationRequired, app.TextNotConnected, map[string]any{
+		return jsonrpc.ErrorResponse(m.ID, jsonrpc.CodeURLElicitationRequired, gateway.TextNotConnected, map[string]any{
 			"elicitations": []any{map[string]any{
 				"mode": "url", "elicitationId": x.elicitation(), "url": address, "message": x.textLost() + address,
 			}},
@@ -96,9 +95,7 @@ func (x *exchange) lost(m *jsonrpc.Message) []byte {
 	case m.Method == "tools/call":
 		return jsonrpc.ToolError(m.ID, x.textLost()+address+textThen, x.Modern())
 	}
-	return jsonrpc.ErrorResponse(m.ID, jsonrpc.CodeNotConnected, x.textLost()+address, &gateway.ServiceError{
-		Name: gateway.ServerNotConnected, Message: app.TextNotConnected, Details: map[string]any{"connect_url": address},
-	})
+	return jsonrpc.ErrorResponse(m.ID, jsonrpc.CodeNotConnected, x.textLost()+address, gateway.NotConnected(address, ""))
 }
 
 // textLost returns the reason why the user has to connect.

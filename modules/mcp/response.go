@@ -95,7 +95,7 @@ func (x *exchange) refused(ctx context.Context, response *forward.Response) bool
 	}
 	if name := x.refusingPage(response); name != "" {
 		x.outcome = "refused"
-		(&gateway.ServiceError{Name: name, Message: "The upstream server does not take this request"}).Write(x.w)
+		gateway.RefuseByUpstream(x.w, name)
 		return true
 	}
 	return false

@@ -23,7 +23,7 @@ func (x *exchange) withheld() bool {
 		}
 		x.outcome = "refused"
 		if x.Message.Batch {
-			x.writeRPC(http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "The batch holds an answer that nobody asked for, or a notification that clients of its revision do not have", gateway.BadRequest)
+			gateway.RefuseBatchOfOthers(x.w)
 			return true
 		}
 		x.w.WriteHeader(http.StatusAccepted)

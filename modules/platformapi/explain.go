@@ -10,7 +10,6 @@ import (
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/policy/engine"
-	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -101,7 +100,7 @@ func explainPolicies(q *request) (any, error) {
 	v.Certain = set.Foresee(q.Context(), call, who.lacking).Certain
 	switch {
 	case v.AgentID == nil && q.Call.AgentRequired():
-		v.refuse(app.TextAgentRequired)
+		v.refuse(gateway.TextUnregistered)
 	case v.Decision == engine.Ask.String() && who.machine:
 		v.refuse(v.Reason + " Nobody can be asked behind the token of a machine.")
 	}

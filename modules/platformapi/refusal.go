@@ -42,10 +42,10 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	case app.WriteShapeError(w, err):
 	case h.refuseConnect(w, r, err):
 	case errors.Is(err, storage.ErrText):
-		gateway.WriteError(w, gateway.BadRequest, gateway.UnstorableText)
+		gateway.RefuseUnstorable(w)
 	case errors.Is(err, storage.ErrUnavailable), r.Context().Err() != nil:
 		app.LogUnavailable(r, h.logger, "serving the API", err)
-		gateway.WriteError(w, gateway.Unavailable, "The gateway cannot reach its store at the moment")
+		gateway.RefuseStoreAway(w)
 	default:
 		h.logger.Error("serving the API", zap.String("method", r.Method), zap.Error(err))
 		gateway.WriteInternalError(w)

@@ -52,9 +52,6 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return err
 }
 
-// textNoServer is the answer to a request when the configuration has the gateway's handlers in the wrong order.
-const textNoServer = "This call's server was not looked up; durward_auth must come before durward_policy in the configuration"
-
 // ServeHTTP judges requests to servers, and passes on allowed ones and all other requests.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	prefix, _, ok := app.ProxiedName(r.URL.Path)
@@ -67,7 +64,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	}
 	switch {
 	case call.Server == nil:
-		gateway.WriteError(w, gateway.InternalServerError, textNoServer)
+		gateway.RefuseNoServerSet(w, "durward_policy")
 		return nil
 	case h.Off:
 		call.Decide().Off = true
@@ -81,7 +78,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 // unreadable answers when the deciding policies cannot be used: nothing is allowed then.
 func (h *Handler) unreadable(w http.ResponseWriter, call *app.Call, err error) {
 	call.Core.LogFailure(h.logger, "reading the policies of a server", err, zap.String("server", call.Server.Slug))
-	gateway.WriteError(w, gateway.Unavailable, "The policies of this server cannot be read at the moment")
+	gateway.RefusePoliciesUnread(w)
 }
 
 // UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:

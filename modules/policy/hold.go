@@ -189,7 +189,7 @@ func (q *request) unknowable(w http.ResponseWriter, r *http.Request, err error) 
 	}
 	q.handler.count(q.call, "unavailable")
 	q.call.Core.LogFailure(q.handler.logger, "holding a call for approval", err, zap.String("server", q.call.Server.Slug))
-	gateway.WriteError(w, gateway.Unavailable, "The gateway cannot ask for this call's approval at the moment")
+	gateway.RefuseUnasked(w)
 }
 
 // These are revisions, by their ways to ask clients.

@@ -34,11 +34,11 @@ func (q *request) answered(w http.ResponseWriter, r *http.Request, m *jsonrpc.Me
 		w.WriteHeader(http.StatusAccepted)
 	case errors.Is(err, approval.ErrState), errors.Is(err, storage.ErrNotFound), errors.Is(err, approval.ErrChannel):
 		q.handler.count(q.call, "refused")
-		gateway.WriteRPC(w, q.ID(), http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "Nobody waits for this answer", gateway.BadRequest)
+		gateway.RefuseUnawaited(w)
 	default:
 		q.handler.count(q.call, "unavailable")
 		q.call.Core.LogFailure(q.handler.logger, "recording the answer to a held call", err)
-		gateway.WriteError(w, gateway.Unavailable, "The gateway cannot record this answer at the moment")
+		gateway.RefuseAnswerUnrecorded(w)
 	}
 }
 

@@ -60,12 +60,12 @@ func (h *held) serveModern() error {
 // user has not seen them.
 func (h *held) refuseAnswers() {
 	h.handler.count(h.call, "refused")
-	gateway.WriteRPC(h.w, h.ID(), http.StatusOK, jsonrpc.CodeInvalidParams, textAnswers, gateway.BadRequest)
+	gateway.RefuseInputResponses(h.w, h.ID())
 }
 
 func (q *request) refuseState(w http.ResponseWriter) {
 	q.handler.count(q.call, "refused")
-	gateway.WriteRPC(w, q.ID(), http.StatusOK, jsonrpc.CodeInvalidParams, textState, gateway.BadRequest)
+	gateway.RefuseRequestState(w, q.ID())
 }
 
 // askModern asks in the best way that the client knows.

@@ -24,8 +24,6 @@ const (
 	textSpent     = "Denied: the approval of this call was used, or is not good for this call any longer. Make the call anew to ask again."
 	textDeniedNow = "Denied by policy. Nothing was executed."
 	textTrouble   = "Denied: the gateway cannot tell at the moment whether this call may be made. Nothing was executed."
-	textAnswers   = "The inputResponses answer what nobody asked; make the call anew"
-	textState     = "The requestState is not one of this call; make the call anew"
 )
 
 // textPage returns the text for a client that cannot ask its user, with the address at which the user decides. It names

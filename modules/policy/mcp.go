@@ -177,9 +177,9 @@ func (q *request) decided(ctx context.Context, m *jsonrpc.Message, asked engine.
 		if d.Effect == engine.Ask {
 			return verdict{text: textNobody}
 		}
-		return verdict{text: textByPolicy}
+		return verdict{text: gateway.TextDenied}
 	}
-	return verdict{code: jsonrpc.CodeForbidden, text: textByPolicy, service: gateway.Forbidden}
+	return verdict{code: jsonrpc.CodeForbidden, text: gateway.TextDenied, service: gateway.Forbidden}
 }
 
 // resource judges a message that reads a resource or asks for its notifications.

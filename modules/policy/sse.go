@@ -27,7 +27,7 @@ func (h *Handler) serveSSE(w http.ResponseWriter, r *http.Request, call *app.Cal
 	call.Note(question, said)
 	if said.Effect != engine.Allow {
 		call.Core.Metrics.Calls.WithLabelValues("sse", "denied").Inc()
-		gateway.WriteError(w, gateway.Forbidden, textByPolicy)
+		gateway.RefuseDenied(w)
 		return nil
 	}
 	call.Decide().Right = h.right(call, func(ctx context.Context, set *engine.Set, asking *engine.Principal) bool {

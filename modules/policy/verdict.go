@@ -9,12 +9,8 @@ import (
 	"github.com/durward-gateway/durward/modules/app"
 )
 
-// These are the texts for a refused caller. textNobody is for machines, about whose call a person would have to be
-// asked.
-const (
-	textByPolicy = "Denied by policy"
-	textNobody   = "Denied by policy: this call needs a person's approval, and behind this token (client credentials) there is nobody to ask. Nothing was executed."
-)
+// textNobody is the text for a machine, about whose call a person would have to be asked.
+const textNobody = "Denied by policy: this call needs a person's approval, and behind this token (client credentials) there is nobody to ask. Nothing was executed."
 
 // verdict is the decision on a message. The zero value lets it pass.
 type verdict struct {

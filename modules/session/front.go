@@ -109,7 +109,7 @@ func (v *visit) server(name string) {
 			page.Log = loginAddress(v.r.URL.Path)
 		}
 		// Programs that claim to read HTML find here the address for logging in, as they do without that claim.
-		app.ChallengeHeader(v.w, v.r, v.core, false)
+		v.core.Challenge(v.r.URL.Path, false).SetHeader(v.w.Header())
 		v.show(serverPage, http.StatusUnauthorized, "Add this address to your MCP client", page)
 		return
 	}

@@ -31,7 +31,7 @@ func (v *visit) admitted() bool {
 		gateway.WriteNotFound(v.w)
 		return false
 	case !v.core.HostAllowed(v.r.Host):
-		gateway.WriteError(v.w, gateway.Forbidden, "This gateway does not answer under that host name")
+		gateway.RefuseHost(v.w)
 		return false
 	case !isCallback(path) && !isOpen(path) && !strings.HasPrefix(path, app.ConnectPrefix) && len(v.core.LoginIssuers()) == 0:
 		v.say(http.StatusNotFound, "There is no page here", "This gateway has no login for browsers. Its operator can set one up with `login_client`.")

@@ -78,5 +78,5 @@ func (o *output) disconnected(reason streams.Reason) {
 }
 
 func (o *output) failed(message string) {
-	o.event(app.EventError, gateway.ServiceError{Name: gateway.UpstreamError, Message: message})
+	o.event(app.EventError, gateway.UpstreamEvent(message))
 }

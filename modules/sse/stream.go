@@ -60,7 +60,7 @@ func (s *stream) open(ctx context.Context) *forward.Response {
 	}
 	if s.call.Server.Entry.EventsURL == "" {
 		s.outcome = "upstream_error"
-		gateway.WriteError(s.w, gateway.UpstreamError, "server has no event stream")
+		gateway.RefuseNoStream(s.w)
 		return nil
 	}
 	if err := s.call.AuditIntent(ctx); err != nil {
@@ -106,7 +106,7 @@ func (s *stream) attempt(ctx context.Context, credential connection.Credential) 
 func (s *stream) unrecorded(err error) {
 	s.outcome = "unavailable"
 	s.call.Core.LogFailure(s.handler.Logger, "recording the opening of a stream", err)
-	gateway.WriteError(s.w, gateway.Unavailable, app.TextUnrecorded)
+	gateway.RefuseUnrecorded(s.w)
 }
 
 // refuse answers before the stream has begun.
@@ -121,13 +121,13 @@ func (s *stream) refuse(ctx context.Context, err error) {
 	switch {
 	case errors.As(err, &lost):
 		s.outcome = "not_connected"
-		s.call.NotConnected(lost.Reason).Write(s.w)
+		gateway.RefuseNotConnected(s.w, s.call.Core.ConnectAddress(s.call.Server), lost.Reason)
 	case errors.As(err, &unavailable):
 		s.outcome = "unavailable"
-		app.WriteProviderAway(s.w, unavailable)
+		gateway.RefuseProviderAway(s.w, unavailable.RetryAfter)
 	case errors.As(err, &header):
 		s.outcome = "refused"
-		gateway.WriteError(s.w, gateway.BadRequest, "The header "+header.Name+" cannot be forwarded")
+		gateway.RefuseHeader(s.w, gateway.Plain, header.Name)
 	case s.r.Context().Err() != nil, !ended && s.left(ctx):
 		s.outcome = "client_gone"
 	case ended:
@@ -135,11 +135,11 @@ func (s *stream) refuse(ctx context.Context, err error) {
 	case errors.Is(err, connection.ErrCredentialWanted):
 		s.outcome = "upstream_error"
 		s.call.WantsCredential(s.handler.Logger) //nolint:contextcheck // the note outlives the request
-		gateway.WriteError(s.w, gateway.UpstreamError, app.TextCredentialWanted)
+		gateway.RefuseCredentialWanted(s.w, gateway.Plain)
 	default:
 		s.outcome = "upstream_error"
 		s.handler.Logger.Warn("opening the upstream's stream", zap.String("server", s.call.Server.Slug), zap.Error(err), zap.String("advice", netguard.Advice(err)))
-		gateway.WriteError(s.w, gateway.UpstreamError, forward.PublicText)
+		gateway.RefuseUpstream(s.w, gateway.Plain)
 	}
 }
 
@@ -251,12 +251,12 @@ func (s *stream) end(ctx context.Context, err error) {
 		s.out.disconnected(streams.LimitReached)
 	case errors.Is(err, errRateLimit):
 		s.outcome = "limited"
-		s.out.event(app.EventError, gateway.ServiceError{Name: "rate_limit", Message: app.TextLimited})
+		s.out.event(app.EventError, gateway.RateLimitedEvent())
 		s.out.disconnected(streams.LimitReached)
 	case errors.Is(err, errUncounted):
 		s.outcome = "unavailable"
 		s.handler.Logger.Error("counting what a stream delivers", zap.String("server", s.call.Server.Slug), zap.Error(err))
-		s.out.event(app.EventError, gateway.ServiceError{Name: gateway.Unavailable, Message: app.TextUncounted})
+		s.out.event(app.EventError, gateway.UncountedEvent())
 		s.out.disconnected(streams.LimitReached)
 	case errors.Is(err, errHalf):
 		s.outcome = "upstream_error"
@@ -271,7 +271,7 @@ func (s *stream) end(ctx context.Context, err error) {
 	default:
 		s.outcome = "upstream_error"
 		s.handler.Logger.Warn("carrying the upstream's stream", zap.String("server", s.call.Server.Slug), zap.Error(err))
-		s.out.failed(forward.PublicText)
+		s.out.failed(gateway.TextUpstream)
 	}
 }
 

@@ -20,6 +20,15 @@ func ErrorBody(endpoint limit.Endpoint, status int, code, message string) []byte
 	return encode(openaiError{openaiDetail{message, openaiType(status, code), nil, optional(code)}})
 }
 
+// EndpointAt returns the endpoint whose envelope the refusal of a request has that no endpoint has taken. path is the
+// request's below the runtime's base.
+func EndpointAt(path string) limit.Endpoint {
+	if path == "messages" {
+		return limit.Messages
+	}
+	return limit.ChatCompletions
+}
+
 // streamError returns an error as an event, for a stream that breaks off after an event's end.
 func streamError(endpoint limit.Endpoint, status int, code, message string, sequence int64) []byte {
 	switch endpoint {

@@ -8,10 +8,6 @@ import (
 	"github.com/durward-gateway/durward/internal/proxy/http1"
 )
 
-// PublicText is the only message for a client about a failed forwarding, whatever failed. A text that tells a closed
-// port from a filtered one, or a refused address from a dead one, would make the gateway a port scanner (S10).
-const PublicText = "The upstream server did not give a usable answer"
-
 // Classes of [Error]; test with errors.Is.
 var (
 	// ErrConnect says that no connection was made, so nothing was sent. It includes addresses that the dialer refused.
@@ -30,7 +26,8 @@ var (
 	ErrClientGone = errors.New("client is gone")
 )
 
-// Error is a failure after the request was accepted for forwarding. Its text is for logs; clients get [PublicText].
+// Error is a failure after the request was accepted for forwarding. Its text is for logs; clients get one text,
+// whatever failed (gateway.TextUpstream).
 type Error struct {
 	Class error // one of the sentinels above
 	// Committed reports whether status and headers were already written to the client. Then no error body can follow,

@@ -323,7 +323,7 @@ func gateway(f *Forwarder, up *upstream) http.HandlerFunc {
 		}
 		res, err := f.Do(r.Context(), &Request{Method: r.Method, URL: up.url("/mcp"), Header: r.Header, Body: b})
 		if err != nil {
-			http.Error(w, PublicText, http.StatusBadGateway)
+			http.Error(w, "no usable answer", http.StatusBadGateway)
 			return
 		}
 		defer res.Close()

@@ -6,27 +6,16 @@ import (
 	"strings"
 
 	"github.com/durward-gateway/durward/internal/gateway"
-	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/internal/ratelimit/overload"
 )
 
-// TextLimited is the message for a caller who has reached a rate limit. It does not tell which limit it was, nor how
-// much others have used (attack T08).
-const TextLimited = "Rate limit exceeded"
-
-// TextUncounted is the message for a caller whose call cannot be counted.
-const TextUncounted = "The rate limits cannot be read at the moment"
-
-// textOverloaded is the message for a call that is refused because memory is short.
-const textOverloaded = "The gateway is short of memory at the moment; try again later"
-
 // Admit charges a call to a server, or answers its refusal and reports false. A handler that carries the call must
 // settle its limits afterwards.
 func (c *Call) Admit(w http.ResponseWriter, r *http.Request) bool {
 	if !c.Limits.Seen() {
-		gateway.WriteError(w, gateway.InternalServerError, TextNoLimit)
+		gateway.RefuseNoLimit(w)
 		return false
 	}
 	if !c.Limits.Counts() {
@@ -57,17 +46,17 @@ func (c *Call) Pass(w http.ResponseWriter, r *http.Request, refused *limit.Refus
 		if !c.Core.storeRefuses(err) {
 			c.Core.Log.Error("counting a call", slog.Any("error", err))
 		}
-		gateway.WriteError(w, gateway.Unavailable, TextUncounted)
+		gateway.RefuseUncounted(w)
 		return false
 	}
 	c.AuditOutcome("limited", 0)
 	c.Core.Metrics.Calls.WithLabelValues(family, "limited").Inc()
 	refused.SetHeader(w.Header())
-	if events {
-		gateway.WriteError(w, gateway.RateLimitExceeded, TextLimited)
-	} else {
-		gateway.WriteRPC(w, c.Inbound.ID(), http.StatusTooManyRequests, jsonrpc.CodeRateLimited, TextLimited, gateway.RateLimitExceeded)
+	form := gateway.Plain
+	if !events {
+		form = gateway.RPC(c.Inbound.ID())
 	}
+	gateway.RefuseRateLimited(w, form)
 	return false
 }
 
@@ -85,6 +74,6 @@ func (c *Call) Shed(w http.ResponseWriter, r *http.Request, lasting bool) bool {
 	if !c.Core.Overload.Refuses(r.Context(), overload.Work{Lasting: lasting, Body: r.ContentLength, Most: c.Core.Sizes.MCP}) {
 		return false
 	}
-	forward.AnswerUnread(w, r, func() { gateway.WriteError(w, gateway.Unavailable, textOverloaded) })
+	forward.AnswerUnread(w, r, func() { gateway.RefuseMemory(w) })
 	return true
 }
