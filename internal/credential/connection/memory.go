@@ -22,6 +22,7 @@ type Memory struct {
 	sightings sightings
 	proofs    proofs
 	wants     wants
+	silences  silences
 	clients   keyedLock
 }
 

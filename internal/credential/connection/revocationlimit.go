@@ -2,7 +2,11 @@ package connection
 
 import (
 	"context"
+	"errors"
 	"sync"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/cache/expiring"
 )
 
 // turns limits the revocations sent to providers at one time. An organization whose provider hangs delays only itself,
@@ -67,4 +71,34 @@ func (t *turns) enter(ctx context.Context, organization string) (leave func(), o
 		}
 	}
 	return func() { <-t.all; <-own }, true
+}
+
+const (
+	// slowRevocation is the time after which a provider that cannot be reached takes too long: others wait for its turn.
+	slowRevocation = revokeDeadline / 2
+	// silence is the time for which such a provider is not asked again.
+	silence = time.Minute
+)
+
+// errSilent: the provider was not asked, because it has just kept another revocation waiting for nothing.
+var errSilent = errors.New("the provider has just not answered in time")
+
+// silences remembers the endpoints that did not answer in time. Without it, a thousand revocations at one provider that
+// hangs would take the organization's turns for hours, also from its other providers. The zero value is ready.
+type silences struct {
+	endpoints expiring.Map[endpointOf, struct{}]
+}
+
+type endpointOf struct{ organization, url string }
+
+func (s *silences) has(e endpointOf, now time.Time) bool {
+	_, ok := s.endpoints.Get(e, now)
+	return ok
+}
+
+// note records the end of a request without an answer.
+func (s *silences) note(e endpointOf, began, now time.Time) {
+	if now.Sub(began) >= slowRevocation {
+		s.endpoints.Set(e, struct{}{}, now.Add(silence), now)
+	}
 }

@@ -143,3 +143,65 @@ func TestTurns(t *testing.T) {
 		t.Error("the share of an organization with nothing to revoke is kept")
 	}
 }
+
+// waitsForNothing is a provider whose endpoint takes some time and then does not answer.
+type waitsForNothing struct {
+	Protocol
+	endpoint string
+	wait     func()
+	asked    *atomic.Int64
+}
+
+func (w waitsForNothing) Revoke(ctx context.Context, r oauth.RevokeRequest) error {
+	if r.Endpoint != w.endpoint {
+		return w.Protocol.Revoke(ctx, r)
+	}
+	w.asked.Add(1)
+	w.wait()
+	return fmt.Errorf("revocation endpoint: %w", oauth.ErrUnavailable)
+}
+
+// TestSilentProvider checks that a provider that kept an organization waiting is left alone for a minute, so that the
+// organization's other providers have their turn. A provider that fails at once is not.
+func TestSilentProvider(t *testing.T) {
+	const many, endpoint, company = 10, "https://silent.example.test/revoke", "another organization"
+	for name, c := range map[string]struct {
+		takes time.Duration
+		most  int64 // of the requests of one round
+	}{
+		"hangs":         {slowRevocation, revokersOfOne},
+		"fails at once": {0, many},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := setup(t)
+			asked := new(atomic.Int64)
+			b.Broker.oauth = waitsForNothing{b.Broker.oauth, endpoint, func() { b.clock.advance(c.takes) }, asked}
+			for n := range many {
+				b.stored(sealedRevocation{Server: "silent", Endpoint: endpoint, ClientID: "x", Method: oauth.AuthNone, Refresh: fmt.Sprint(n)}, b.who.OrganizationID, 0)
+			}
+			b.stored(b.accepted("good"), b.who.OrganizationID, 0)
+			round := func() int64 {
+				before := asked.Load()
+				if err := b.RevokeDue(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				return asked.Load() - before
+			}
+			first := round()
+			if first == 0 || first > c.most || c.most == many && first < many {
+				t.Errorf("asked %d times", first)
+			}
+			if len(b.revoked()) != 1 || len(b.waiting()) != many || b.countOf(RevokeFailed) != first {
+				t.Errorf("revoked %v, %d are waiting, %d failed", b.revoked(), len(b.waiting()), b.countOf(RevokeFailed))
+			}
+			b.stored(sealedRevocation{Endpoint: endpoint, ClientID: "x", Method: oauth.AuthNone, Refresh: "other"}, company, 0)
+			if n := round(); n == 0 {
+				t.Error("another organization does not get its turn")
+			}
+			b.clock.advance(silence + lastRevokeWait)
+			if n := round(); n == 0 {
+				t.Error("the provider is never asked again")
+			}
+		})
+	}
+}

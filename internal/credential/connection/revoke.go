@@ -178,7 +178,14 @@ func (b *Broker) tell(ctx context.Context, v storage.Revocation, told *sealedRev
 	if err != nil {
 		return err
 	}
-	return b.oauth.Revoke(ctx, request)
+	at, began := endpointOf{v.OrganizationID, told.Endpoint}, b.now()
+	if b.silences.has(at, began) {
+		return errSilent
+	}
+	if err = b.oauth.Revoke(ctx, request); providerDown(err) {
+		b.silences.note(at, began, b.now())
+	}
+	return err
 }
 
 // claim keeps all other processes from trying a revocation for a while. It returns false when another process tries it,
@@ -211,8 +218,10 @@ func (b *Broker) triedRevocation(ctx context.Context, v storage.Revocation, serv
 		b.count(NotRevoked)
 		log.Error("tokens were not revoked for a day, and are given up", "attempts", v.Attempts+1, "error", err.Error())
 	default:
-		b.count(RevokeFailed)
-		log.Warn("revoking tokens; they are tried again", "error", err.Error())
+		if !errors.Is(err, errSilent) {
+			b.count(RevokeFailed)
+			log.Warn("revoking tokens; they are tried again", "error", err.Error())
+		}
 		if err := b.postpone(ctx, v); err != nil {
 			log.Warn("revoking tokens; they are tried again later than meant", "error", err.Error())
 		}
