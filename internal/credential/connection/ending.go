@@ -124,11 +124,11 @@ func (e *ending) addStored(ended storage.Ended, now *end) error {
 	return e.add(now, tokensOf{former.ConnectionKey, ended.Server, by}, endpoint, auth, g)
 }
 
-// spares reports whether the tokens of client can be revoked without ending the tokens that replace them. then is of their
-// grant. With one token most providers end all tokens of the same user and client (RFC 7009 section 2.1), including those of a new
-// connection. Another provider does not end them. Nor does the same provider if we have registered again and it knows
-// us as another client. Clients that administrators name are different: several may belong to one project, and some
-// providers end all tokens of the project.
+// spares reports whether the tokens of client can be revoked without ending the tokens that replace them. then holds
+// what their grant remembers. With one token most providers end all tokens of the same user and client (RFC 7009
+// section 2.1), including those of a new connection. Another provider does not end them. Nor does the same provider if
+// we have registered again and it knows us as another client. Clients that administrators name are different: several
+// may belong to one project, and some providers end all tokens of the project.
 func (b *Broker) spares(by *storage.Connection, client storage.OAuthClient, then issued, independent bool) bool {
 	switch {
 	case by == nil, by.Kind != storage.ProviderOAuth2, independent, !b.sameProvider(by, client.Issuer, then.Origins):

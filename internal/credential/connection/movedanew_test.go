@@ -9,6 +9,15 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
+// disconnectUnheard disconnects the user while the provider accepts no revocations.
+func (b *bundle) disconnectUnheard() {
+	b.t.Helper()
+	b.outOfOrder(true)
+	disconnect(b)
+	b.settle(func() bool { return b.tried() == 1 })
+	b.outOfOrder(false)
+}
+
 // TestConnectedAnewElsewhere connects again after an administrator has moved the entry to another provider without naming
 // an issuer. The former provider is told to revoke the former tokens.
 func TestConnectedAnewElsewhere(t *testing.T) {
@@ -19,11 +28,8 @@ func TestConnectedAnewElsewhere(t *testing.T) {
 			b.change(func(e *storage.DirectoryEntry) { e.OAuth = endpointsAt(b.provider.URL) })
 			b.connect()
 			former := b.provider
-			if disconnected { // while the provider accepts no revocations
-				b.outOfOrder(true)
-				disconnect(b)
-				b.settle(func() bool { return b.tried() == 1 })
-				b.outOfOrder(false)
+			if disconnected {
+				b.disconnectUnheard()
 			}
 			b.provider = newProvider(t)
 			b.provider.set(func(p *provider) { p.clientID, p.secret = "configured-id", "configured-secret" })
@@ -84,10 +90,7 @@ func TestConnectedAnewAfterIssuer(t *testing.T) {
 			named(false)
 			b.connect()
 			if c.disconnected {
-				b.outOfOrder(true)
-				disconnect(b)
-				b.settle(func() bool { return b.tried() == 1 })
-				b.outOfOrder(false)
+				b.disconnectUnheard()
 			}
 			named(true)
 			b.connect()

@@ -206,9 +206,7 @@ func (r *refresher) edit(ctx context.Context, c *storage.Connection) error {
 		return r.fall(c, "the server's address or issuer has changed since you connected")
 	case r.client.ClientID != c.ClientID || !sameClient(r.server, r.client) || (r.client.Kind == storage.ClientRegistered && r.client.Refused):
 		return r.changed(c, "the server's OAuth client has changed")
-	case !g.Issued.mayGoTo(r.client.Endpoints.TokenEndpoint, &r.server.Entry):
-		return r.changed(c, "the server's token endpoint has changed")
-	case r.withholds(g):
+	case !g.Issued.mayGoTo(r.client.Endpoints.TokenEndpoint, &r.server.Entry), r.withholds(g):
 		return r.changed(c, "the server's token endpoint has changed")
 	case g.Refresh.Empty(): // a credential without a refresh token comes here only when the server refuses it
 		return r.fall(c, "the server refuses the credential")
