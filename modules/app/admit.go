@@ -68,10 +68,10 @@ func (c *Call) proxied(r *http.Request) (family string, events bool) {
 	return "mcp", false
 }
 
-// Shed answers a call that must be refused because memory is short, and reports whether it did. lasting reports whether
+// shed answers a call that must be refused because memory is short, and reports whether it did. lasting reports whether
 // the call stays: streams, sessions.
-func (c *Call) Shed(w http.ResponseWriter, r *http.Request, lasting bool) bool {
-	if !c.Core.Overload.Refuses(r.Context(), overload.Work{Lasting: lasting, Body: r.ContentLength, Most: c.Core.Sizes.MCP}) {
+func (c *Core) shed(w http.ResponseWriter, r *http.Request, lasting bool) bool {
+	if !c.Overload.Refuses(r.Context(), overload.Work{Lasting: lasting, Body: r.ContentLength, Most: c.Sizes.MCP}) {
 		return false
 	}
 	forward.AnswerUnread(w, r, func() { gateway.RefuseMemory(w) })

@@ -4,9 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/policy/approval"
-	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
 // approvalBell announces decisions. All configurations share it: a decision that a new configuration hears of releases
@@ -63,15 +61,4 @@ func (c *Caller) Decider() approval.Decider {
 // Decider returns the browser's user in the role of a person who decides on held calls on the gateway's page.
 func (u *BrowserUser) Decider() approval.Decider {
 	return approval.Decider{OrganizationID: u.OrganizationID, UserID: u.UserID, Client: u.Client, Browser: true}
-}
-
-// ReplaceBody replaces the request's body by a text from which the gateway's own members were removed. Its error is a
-// *jsonrpc.Error when the text is no message.
-func (in *Inbound) ReplaceBody(body []byte) error {
-	message, err := jsonrpc.Parse(body, strictjson.Limits{MaxBytes: int(in.call.Core.Sizes.MCP)})
-	if err != nil {
-		return err
-	}
-	in.Body, in.Message = body, message
-	return nil
 }

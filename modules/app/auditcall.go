@@ -10,7 +10,6 @@ import (
 
 	"github.com/durward-gateway/durward/internal/audit"
 	"github.com/durward-gateway/durward/internal/audit/record"
-	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -139,8 +138,8 @@ func (c *Call) auditEntry(ctx context.Context, i int, e *storage.AuditEntry) {
 	}
 	var arguments []byte
 	if c.Inbound != nil {
-		e.TraceID = TraceID(ctx, c.Inbound.Request.Header)
-		e.Method, e.Tool, arguments = c.Inbound.asked()
+		e.TraceID = TraceID(ctx, c.Inbound.HTTP.Header)
+		e.Method, e.Tool, arguments = c.Inbound.Named()
 	} else {
 		e.TraceID, e.Method = TraceID(ctx, c.audit.header), "sse/stream"
 		arguments = c.Events.Filters()
@@ -179,22 +178,6 @@ func (c *Call) auditEntry(ctx context.Context, i int, e *storage.AuditEntry) {
 	}
 	audit.Name(e, arguments, room)
 	c.Core.Audit.AddArguments(e, arguments)
-}
-
-// asked returns the method, name and arguments of a request on /mcp.
-func (in *Inbound) asked() (method, name string, arguments []byte) {
-	m := in.Single()
-	switch {
-	case m == nil && in.Message.Batch:
-		return "", "", nil // each judged message has its own
-	case m == nil:
-		return in.Request.Method, "", nil
-	case m.Kind == jsonrpc.Response:
-		return "response", "", nil
-	case m.Name != "":
-		return m.Method, m.Name, m.Arguments
-	}
-	return m.Method, m.URI, m.Arguments
 }
 
 // maxKeptRoles limits the caller's roles and groups in one record, in bytes.

@@ -11,6 +11,7 @@ import (
 	"github.com/durward-gateway/durward/internal/audit"
 	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/internal/audit/record/recordtest"
+	"github.com/durward-gateway/durward/internal/mcp/inbound"
 	"github.com/durward-gateway/durward/internal/policy/engine"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -26,7 +27,7 @@ func BenchmarkAuditCall(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer func() { _ = opened.Close() }()
-	core := &Core{Audit: log, Sizes: Sizes{MCP: 1 << 20}}
+	core := &Core{Audit: log, Reader: inbound.New(inbound.Options{MaxBody: 1 << 20})}
 	bearer := &verified{caller: Caller{
 		OrganizationID: "018f3c2e-0000-7000-8000-00000000000a", UserID: "018f3c2e-0000-7000-8000-0000000000a1", Subject: "alice",
 		Agent: "dev-agent", Roles: []string{"dev", "ops"}, Groups: []string{"eng"},

@@ -13,6 +13,7 @@ import (
 	"github.com/durward-gateway/durward/internal/audit"
 	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/internal/audit/record/recordtest"
+	"github.com/durward-gateway/durward/internal/mcp/inbound"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -51,7 +52,7 @@ func TestAuditBestEffort(t *testing.T) {
 		t.Fatal(err)
 	}
 	opened.SetSinks([]audit.Sink{kept})
-	core := &Core{Audit: log, Sizes: Sizes{MCP: 1 << 20}}
+	core := &Core{Audit: log, Reader: inbound.New(inbound.Options{MaxBody: 1 << 20})}
 	began := time.Now().Add(-time.Minute)
 	for _, refused := range []error{nil, audit.ErrUnavailable} {
 		call := &Call{Core: core, Caller: &Caller{OrganizationID: "018f3c2e-0000-7000-8000-00000000000a"}, Server: &storage.Server{ID: "018f3c2e-0000-7000-8000-00000000000b"}}

@@ -12,6 +12,7 @@ import (
 	"github.com/durward-gateway/durward/internal/audit"
 	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/internal/llm/wire"
+	"github.com/durward-gateway/durward/internal/mcp/inbound"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -38,7 +39,7 @@ func (c *Call) AuditTokenCount() { c.modelRequest.counts = true }
 
 // AuditModelRequest notes the facts of the request for its records; body is nil where it was not read.
 func (c *Call) AuditModelRequest(ctx context.Context, header http.Header, body []byte) {
-	if tag, ok := TrackingTag(header); ok {
+	if tag, ok := inbound.TrackingTag(header); ok {
 		c.Log.Session = tag
 	}
 	if c.Core.Audit == nil {

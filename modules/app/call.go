@@ -10,6 +10,7 @@ import (
 	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/internal/mcp/inbound"
 	"github.com/durward-gateway/durward/internal/ratelimit/admission"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -68,7 +69,7 @@ type Call struct {
 	// Agent is the registered agent that holds the token; nil for none. Other requests share it: it must not be changed.
 	Agent *storage.Agent
 	// Inbound is the request on /mcp after it was read, see ReadInbound.
-	Inbound *Inbound
+	Inbound *inbound.Request
 	// Events is the request on /sse after it was read, see ReadEvents.
 	Events *EventsRequest
 	// Decision is set by durward_policy, on calls that may go on.
@@ -87,7 +88,7 @@ type Call struct {
 	modelIntent  modelIntent
 	modelRequest modelRequest
 	// These are the targets of Inbound, Decision and Judged in most calls: a call needs no extra memory for them.
-	inbound  Inbound
+	inbound  inbound.Request
 	decision Decision
 	judged   [1]Judged
 }

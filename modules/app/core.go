@@ -16,6 +16,7 @@ import (
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/identity/apikey"
 	"github.com/durward-gateway/durward/internal/identity/websession"
+	"github.com/durward-gateway/durward/internal/mcp/inbound"
 	"github.com/durward-gateway/durward/internal/mcp/legacysse"
 	"github.com/durward-gateway/durward/internal/mcp/session"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
@@ -41,6 +42,8 @@ type Core struct {
 	Streams   *streams.Registry
 	// Sessions seals and opens the ids of MCP sessions.
 	Sessions *session.Codec
+	// Reader reads requests on /mcp.
+	Reader *inbound.Reader
 	// Questions marks the questions of servers to their clients.
 	Questions *session.Questions
 	// Desk brings answers of the gateway's own to open streams of MCP 2024-11-05.
@@ -269,6 +272,7 @@ func (a *App) furnish(ctx context.Context, core *Core) (err error) {
 	core.bindApprovals(a.ApprovalClients)
 	core.Sessions = session.New(core.Keyring.Sealer("mcp session"), time.Now)
 	core.Questions = session.NewQuestions(core.Keyring.MAC("mcp question"))
+	core.BindReader()
 	core.Broker, err = a.newBroker(core) // the last: with it the core is furnished
 	return err
 }

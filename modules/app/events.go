@@ -9,6 +9,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/internal/mcp/inbound"
 )
 
 // Names of the events of /sse that the API defines.
@@ -74,10 +75,10 @@ func (c *Call) readEvents(w http.ResponseWriter, r *http.Request) (events *Event
 		gateway.RefuseNoEvents(w)
 		return nil, "refused"
 	}
-	if c.Shed(w, r, true) {
+	if c.Core.shed(w, r, true) {
 		return nil, "unavailable"
 	}
-	tag, ok := TrackingTag(r.Header)
+	tag, ok := inbound.TrackingTag(r.Header)
 	if !ok {
 		gateway.RefuseTracking(w, gateway.Plain)
 		return nil, "refused"

@@ -46,5 +46,5 @@ func (c *Call) work() admission.Work {
 	case c.Inbound == nil:
 		return admission.Work{}
 	}
-	return admission.OfMessages(c.Inbound.Message.Messages, c.Inbound.Unasked || c.Inbound.ForGateway, c.Inbound.repeated)
+	return admission.OfMessages(c.Inbound.Message.Messages, c.Inbound.Unasked || c.Inbound.ForGateway, c.Inbound.Repeated)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/cache"
+	"github.com/durward-gateway/durward/internal/mcp/inbound"
 	"github.com/durward-gateway/durward/internal/ratelimit/admission"
 	"github.com/durward-gateway/durward/internal/ratelimit/admission/admissiontest"
 	"github.com/durward-gateway/durward/storage"
@@ -40,7 +41,7 @@ func BenchmarkLimits(b *testing.B) {
 		{"four limits, one with tokens", false, 1, tokens}, {"four limits with tokens", false, 1, both}, {"four limits, two servers", false, 2, four},
 	} {
 		b.Run(bc.name, func(b *testing.B) {
-			core := &Core{Admitter: admissiontest.New(b, new(cache.Epochs), bc.limits, time.Now), Sizes: Sizes{MCP: 1 << 20}}
+			core := &Core{Admitter: admissiontest.New(b, new(cache.Epochs), bc.limits, time.Now), Reader: inbound.New(inbound.Options{MaxBody: 1 << 20})}
 			bearer := &verified{person: new(person), caller: Caller{OrganizationID: "acme", UserID: "u", Subject: "alice", Email: "alice@example.com", Roles: []string{"dev", "ops"}, Groups: []string{"eng"}}}
 			servers := []*storage.Server{{ID: "s1", Slug: "github"}, {ID: "s2", Slug: "slack"}}
 			r := httptest.NewRequestWithContext(b.Context(), http.MethodPost, "/mcp/github", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`))

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/mcp/inbound"
 	mcpsession "github.com/durward-gateway/durward/internal/mcp/session"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/strictjson"
@@ -47,17 +48,17 @@ func TestEndTakenBack(t *testing.T) {
 				core := &Core{Streams: new(streams.Registry)}
 				call := func(s said) (*Call, context.Context) {
 					c := &Call{Core: core, Caller: &Caller{OrganizationID: s.organization, UserID: s.user, Agent: s.agent}, Server: &storage.Server{ID: s.server}}
-					c.Inbound = &Inbound{call: c, Session: mcpsession.Session{Upstream: s.session}, Request: httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", http.NoBody)}
+					c.Inbound = &inbound.Request{Session: mcpsession.Session{Upstream: s.session}, HTTP: httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", http.NoBody)}
 					if err := c.Inbound.Message.Decode([]byte(s.body), strictjson.Limits{MaxBytes: 1 << 10}); err != nil {
 						t.Fatal(err)
 					}
-					return c, WithCall(c.Inbound.Request, c).Context()
+					return c, WithCall(c.Inbound.HTTP, c).Context()
 				}
 				c, ctx := call(waiting)
 				ctx, done := core.Streams.Open(ctx, c.owner(), streams.Call, time.Time{}, streams.Limits{}, nil)
 				defer done()
 				canceller, _ := call(tc.said)
-				canceller.Inbound.EndTakenBack()
+				canceller.EndTakenBack()
 				time.Sleep(lateAnswer - 1)
 				if synctest.Wait(); ctx.Err() != nil {
 					t.Error("a late answer has no time")

@@ -81,6 +81,7 @@ func newCounting(t testing.TB) *counting {
 		Sizes: app.Sizes{MCP: 1 << 20, SSE: 1 << 16}, Questions: session.NewQuestions(plainMACs{}),
 	}
 	g.core.Asks = approval.NewStates(nil, publicURL, time.Now)
+	g.core.BindReader()
 	return g
 }
 

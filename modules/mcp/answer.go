@@ -14,6 +14,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/answer"
+	"github.com/durward-gateway/durward/internal/mcp/inbound"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/internal/proxy/sse"
@@ -53,7 +54,7 @@ func (x *exchange) expect() *answer.Answers {
 			return x.call.Core.Questions.Mark(id, cmp.Or(x.opened, x.Session.Upstream), x.call.Binding())
 		}
 	}
-	a.Batches = a.Asks && (a.Version == "" || a.Version == app.LastBatchVersion)
+	a.Batches = a.Asks && (a.Version == "" || a.Version == inbound.LastBatchVersion)
 	return a
 }
 

@@ -69,6 +69,7 @@ func ask(t *testing.T, a asked, s said) (w *httptest.ResponseRecorder, aborted b
 			Streams:         prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "streams", Help: "Streams."}, []string{"family"}),
 		}},
 	}
+	c.Core.BindReader()
 	c.Limits.Exempt()
 	method, body := a.method, a.body
 	if method == "" {

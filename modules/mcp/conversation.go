@@ -15,6 +15,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/internal/mcp/inbound"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	mcpsession "github.com/durward-gateway/durward/internal/mcp/session"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
@@ -178,7 +179,7 @@ func negotiated(response *forward.Response) (version string, err error) {
 	}
 	result, _ := v.Get("result")
 	agreed, _ := result.Get("protocolVersion")
-	if len(agreed.Str()) != len(app.LastBatchVersion) {
+	if len(agreed.Str()) != len(inbound.LastBatchVersion) {
 		return "", errors.New("initialize was answered without a revision")
 	}
 	return agreed.Str(), nil

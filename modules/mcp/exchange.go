@@ -12,6 +12,7 @@ import (
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/answer"
+	"github.com/durward-gateway/durward/internal/mcp/inbound"
 	"github.com/durward-gateway/durward/internal/mcp/legacysse"
 	"github.com/durward-gateway/durward/internal/mcp/param"
 	"github.com/durward-gateway/durward/internal/mcp/session"
@@ -24,7 +25,7 @@ import (
 
 // exchange is one request on its way to the upstream and back.
 type exchange struct {
-	*app.Inbound
+	*inbound.Request
 	handler *Handler
 	call    *app.Call
 	w       http.ResponseWriter
@@ -102,7 +103,7 @@ func (x *exchange) carry() {
 	if !x.join(ctx, credential) {
 		return
 	}
-	x.EndTakenBack()
+	x.call.EndTakenBack()
 	response, err := app.SendWith(ctx, x.call.Credentials, credential, func(c connection.Credential) (*forward.Response, error) {
 		return x.attempt(ctx, c)
 	})

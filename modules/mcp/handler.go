@@ -52,7 +52,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if !ok {
 		return nil
 	}
-	x := &exchange{Inbound: in, handler: h, call: call, w: w, r: r, outcome: "ok"}
+	x := &exchange{Request: in, handler: h, call: call, w: w, r: r, outcome: "ok"}
 	if !x.endsOwnSession() {
 		x.forward()
 	}

@@ -113,6 +113,7 @@ func TestOutcomes(t *testing.T) {
 					Calls: calls, UpstreamSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "seconds", Help: "Seconds."}, []string{"family"}),
 				}},
 			}
+			call.Core.BindReader()
 			call.Limits.Exempt()
 			r := httptest.NewRequestWithContext(t.Context(), tc.method, "/mcp/demo", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`))
 			r.Header.Set("Content-Type", "application/json")

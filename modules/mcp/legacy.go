@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/mcp/inbound"
 	"github.com/durward-gateway/durward/internal/mcp/legacysse"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/modules/app"
@@ -42,6 +43,6 @@ func (x *exchange) replaceEndpoint(response *forward.Response) {
 		}
 		x.box.Open(sealed)
 		// A path is right under every name of the site.
-		return app.MCPPrefix + x.call.Server.Slug + "?" + app.EndpointParameter + "=" + sealed, nil
+		return app.MCPPrefix + x.call.Server.Slug + "?" + inbound.EndpointParameter + "=" + sealed, nil
 	})
 }

@@ -70,6 +70,7 @@ func newLegacy(limits forward.Limits, answer func(*http.Request) *http.Response)
 		}},
 	}
 	l.call.Core.Asks = approval.NewStates(newTagged(), publicURL, time.Now)
+	l.call.Core.BindReader()
 	l.call.Limits.Exempt()
 	return l
 }

@@ -38,6 +38,7 @@ func limited(admitter *admission.Admitter, upstream roundTrip) (*Handler, *app.C
 		}},
 	}
 	c.Core.Asks = approval.NewStates(newTagged(), publicURL, time.Now)
+	c.Core.BindReader()
 	c.Limits.Count()
 	return h, c
 }

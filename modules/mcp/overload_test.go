@@ -43,6 +43,7 @@ func served(t *testing.T, core *app.Core, r *http.Request) (*httptest.ResponseRe
 		Core:     core, Credentials: noCredential{}, Caller: &app.Caller{OrganizationID: "a", UserID: "alice"},
 		Server: &storage.Server{ID: "s1", Entry: storage.DirectoryEntry{URL: "https://upstream.example/mcp", Protocol: storage.ProtocolMCP}},
 	}
+	core.BindReader()
 	call.Limits.Exempt()
 	w := httptest.NewRecorder()
 	r.Header.Set("Content-Type", "application/json")

@@ -16,6 +16,7 @@ import (
 	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/credential/oauth"
+	"github.com/durward-gateway/durward/internal/mcp/inbound"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	mcpsession "github.com/durward-gateway/durward/internal/mcp/session"
 	"github.com/durward-gateway/durward/internal/proxy/netguard"
@@ -41,7 +42,7 @@ func refusing(t *testing.T, version, body string, session mcpsession.Session) (*
 		r.Header.Set("MCP-Protocol-Version", version)
 	}
 	return &exchange{
-		Inbound: &app.Inbound{Request: r, Message: message, Session: session}, handler: &Handler{Carrier: app.Carrier{Logger: zap.NewNop()}}, w: w, r: r,
+		Request: &inbound.Request{HTTP: r, Message: message, Session: session}, handler: &Handler{Carrier: app.Carrier{Logger: zap.NewNop()}}, w: w, r: r,
 		call: &app.Call{Core: &app.Core{PublicURL: "https://gate.example"}, Credentials: noCredential{}, Server: &storage.Server{ID: "server-id", Slug: "tracker"}},
 	}, w
 }

@@ -14,12 +14,12 @@ import (
 
 	"github.com/durward-gateway/durward/internal/credential/oauth"
 	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/internal/mcp/inbound"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/mcp/legacysse"
 	mcpsession "github.com/durward-gateway/durward/internal/mcp/session"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
-	"github.com/durward-gateway/durward/modules/app"
 )
 
 // maxErrorBody is the limit for an error answer of an upstream that is passed on, in bytes. The answer is read whole
@@ -231,7 +231,7 @@ func (x *exchange) sealSession(response *forward.Response) error {
 	}
 	if begins {
 		session.ElicitForm, session.ElicitURL = client.ElicitForm, client.ElicitURL
-		if len(client.ProtocolVersion) == len(app.LastBatchVersion) {
+		if len(client.ProtocolVersion) == len(inbound.LastBatchVersion) {
 			session.ProtocolVersion = client.ProtocolVersion
 		}
 	}

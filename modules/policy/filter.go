@@ -42,7 +42,7 @@ func (q *request) decide(ctx context.Context) {
 	if listens {
 		d.Right = q.listenRight(m)
 	}
-	if q.Request.Method == http.MethodGet && q.call.AgentRequired() {
+	if q.HTTP.Method == http.MethodGet && q.call.AgentRequired() {
 		d.Right = q.handler.right(q.call, func(context.Context, *engine.Set, *engine.Principal) bool { return true })
 	}
 }
@@ -50,7 +50,7 @@ func (q *request) decide(ctx context.Context) {
 // mayList reports whether the answer may hold a list: the answer to a list's method, and any answer on a stream that
 // resumes another one, or that carries the answers of other requests.
 func (q *request) mayList(modern bool) bool {
-	if q.Request.Method == http.MethodGet || q.Request.Header.Get("Last-Event-Id") != "" {
+	if q.HTTP.Method == http.MethodGet || q.HTTP.Header.Get("Last-Event-Id") != "" {
 		return true
 	}
 	for i := range q.Message.Messages {
@@ -94,7 +94,7 @@ func (q *request) fill(ctx context.Context, f *listfilter.Filter) {
 // mayCreate reports whether the answer may announce a task: the call asks for one (2025-11-25), or its client accepts
 // one (the extension of 2026-07-28). A client that hides the latter with escapes gets a task that it may not ask about.
 func (q *request) mayCreate() bool {
-	if q.Request.Method == http.MethodGet {
+	if q.HTTP.Method == http.MethodGet {
 		return true // the answer may be delivered there
 	}
 	for i := range q.Message.Messages {
@@ -111,7 +111,7 @@ func (q *request) mayCreate() bool {
 func (q *request) viewNow(ctx context.Context) func() (listfilter.Keep, error) {
 	now, asking := q.call.RulesNow(), q.asking
 	var askingNow func(context.Context) (*engine.Principal, error)
-	if q.Request.Method == http.MethodGet {
+	if q.HTTP.Method == http.MethodGet {
 		askingNow = q.call.PrincipalNow()
 	}
 	return func() (listfilter.Keep, error) {

@@ -8,9 +8,9 @@ import (
 	"sync"
 
 	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/internal/mcp/inbound"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/policy/approval"
-	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -115,7 +115,7 @@ func (q *request) takenBack(ctx context.Context) {
 	}
 	var elsewhere []string
 	for i := range q.Message.Messages {
-		if id, ok := app.TakenBack(&q.Message.Messages[i]); ok && !heldCalls.cancel(heldKey{q.asker(), id}) {
+		if id, ok := inbound.TakenBack(&q.Message.Messages[i]); ok && !heldCalls.cancel(heldKey{q.asker(), id}) {
 			elsewhere = append(elsewhere, id)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/internal/mcp/inbound"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/mcp/method"
 	"github.com/durward-gateway/durward/internal/policy/engine"
@@ -17,7 +18,7 @@ import (
 
 // request is one request on /mcp that is being judged.
 type request struct {
-	*app.Inbound
+	*inbound.Request
 	handler *Handler
 	call    *app.Call
 	set     *engine.Set
@@ -39,7 +40,7 @@ func (h *Handler) serveMCP(w http.ResponseWriter, r *http.Request, call *app.Cal
 		h.unreadable(w, call, err)
 		return nil
 	}
-	q := request{Inbound: in, handler: h, call: call, set: set, asking: call.Principal()}
+	q := request{Request: in, handler: h, call: call, set: set, asking: call.Principal()}
 	if in.Message.Batch {
 		if body := q.judgeBatch(r.Context()); body != nil {
 			h.count(call, "denied")

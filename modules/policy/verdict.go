@@ -4,9 +4,9 @@ import (
 	"net/http"
 
 	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/internal/mcp/inbound"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/policy/engine"
-	"github.com/durward-gateway/durward/modules/app"
 )
 
 // textNobody is the text for a machine, about whose call a person would have to be asked.
@@ -58,7 +58,7 @@ func (v *verdict) body(m *jsonrpc.Message, modern bool) []byte {
 }
 
 // write answers the refusal of a single message.
-func (v *verdict) write(w http.ResponseWriter, in *app.Inbound, m *jsonrpc.Message) {
+func (v *verdict) write(w http.ResponseWriter, in *inbound.Request, m *jsonrpc.Message) {
 	modern := in.Modern()
 	status := http.StatusOK
 	switch {

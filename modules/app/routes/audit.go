@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/mcp/inbound"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -62,7 +63,7 @@ func (q *Request) entry() storage.AuditEntry {
 	if q.Call.Agent != nil {
 		e.AgentID = q.Call.Agent.ID
 	}
-	if tag, ok := app.TrackingTag(q.HTTP.Header); ok {
+	if tag, ok := inbound.TrackingTag(q.HTTP.Header); ok {
 		e.Session = tag
 	}
 	e.TraceID = app.TraceID(q.HTTP.Context(), q.HTTP.Header)

@@ -1,4 +1,4 @@
-package app
+package inbound
 
 import (
 	"bytes"
@@ -12,10 +12,10 @@ import (
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 )
 
-// takeAnswers replaces the ids in a client's answers by the ids under which its server asked. An answer that nobody
-// asked for is noted: it carries the user's credential, and the server could take it for anything. So is every answer of
+// answers replaces the ids in a client's answers by the ids under which its server asked. An answer that nobody asked
+// for is noted: it carries the user's credential, and the server could take it for anything. So is every answer of
 // 2026-07-28, which has none. Questions of the gateway's own are checked by the code that asks them.
-func (in *Inbound) takeAnswers(w http.ResponseWriter) bool {
+func (in reading) answers(w http.ResponseWriter) bool {
 	body, err := in.answersAsAsked()
 	if err == nil && body != nil {
 		err = in.ReplaceBody(body)
@@ -27,7 +27,7 @@ func (in *Inbound) takeAnswers(w http.ResponseWriter) bool {
 }
 
 // answersAsAsked returns the body with the server's ids; nil when it stays unchanged.
-func (in *Inbound) answersAsAsked() ([]byte, error) {
+func (in reading) answersAsAsked() ([]byte, error) {
 	if in.Modern() {
 		in.Unasked = slices.ContainsFunc(in.Message.Messages, func(m jsonrpc.Message) bool { return m.Kind == jsonrpc.Response })
 		return nil, nil
@@ -38,17 +38,17 @@ func (in *Inbound) answersAsAsked() ([]byte, error) {
 		if m.Kind != jsonrpc.Response {
 			continue
 		}
-		own, asked := in.call.Core.Questions.Unmark(m.ID, in.Session.Upstream, in.call.Binding())
+		own, asked := in.reader.questions.Unmark(m.ID, in.Session.Upstream, in.parties.Binding())
 		if !asked {
-			if in.call.Core.Asks.Asked(m.ID) {
+			if in.reader.asked(m.ID) {
 				in.ForGateway = true
 				continue
 			}
 			in.Unasked = true
 			return nil, nil
 		}
-		if in.call.Core.Questions.Again([]byte(jsonrpc.IDValue(m.ID))) {
-			in.repeated++
+		if in.reader.questions.Again([]byte(jsonrpc.IDValue(m.ID))) {
+			in.Repeated++
 		}
 		if elements == nil {
 			var err error
@@ -72,7 +72,7 @@ func (in *Inbound) answersAsAsked() ([]byte, error) {
 }
 
 // elements returns the texts of the body's messages.
-func (in *Inbound) elements() ([][]byte, error) {
+func (in reading) elements() ([][]byte, error) {
 	if !in.Message.Batch {
 		return [][]byte{in.Body}, nil
 	}
