@@ -144,6 +144,29 @@ func TestTurns(t *testing.T) {
 	}
 }
 
+// TestSilences checks which endpoints are left alone, and for how long.
+func TestSilences(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	e := endpointOf{"o", "https://a.example.test/revoke"}
+	for took, want := range map[time.Duration]bool{-time.Second: false, 0: false, slowRevocation - 1: false, slowRevocation: true, revokeDeadline: true} {
+		var s silences
+		if s.has(e, now) {
+			t.Error("an endpoint that nobody asked is silent")
+		}
+		s.note(e, now.Add(-took), now)
+		for after, lasts := range map[time.Duration]bool{0: true, silence - 1: true, silence: false} {
+			if got := s.has(e, now.Add(after)); got != (want && lasts) {
+				t.Errorf("%v after an error that took %v: %v", after, took, got)
+			}
+		}
+		for _, other := range []endpointOf{{"p", e.url}, {e.organization, "https://b.example.test/revoke"}} {
+			if s.has(other, now) {
+				t.Errorf("%v is taken for another endpoint", other)
+			}
+		}
+	}
+}
+
 // waitsForNothing is a provider whose endpoint takes some time and then does not answer.
 type waitsForNothing struct {
 	Protocol
