@@ -25,8 +25,8 @@ const (
 	unavailable = "unavailable"
 )
 
-// Options holds the dependencies of a Reader. MaxBody is required, and so are Sessions, Questions and Desk where
-// requests have sessions.
+// Options holds the dependencies of a Reader. Those that say nothing of nil are required. Tests can leave out Sessions,
+// Questions and Desk when their requests name no session and no address, and hold no answer.
 type Options struct {
 	// MaxBody is the size of the largest body, in bytes.
 	MaxBody int64

@@ -3,6 +3,7 @@ package inbound_test
 import (
 	"encoding/base64"
 	"errors"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -147,36 +148,41 @@ func TestRead(t *testing.T) {
 	id := b.sealed(t, session.Session{Upstream: "u", ProtocolVersion: "2025-06-18"}, alice)
 	older := b.sealed(t, session.Session{Upstream: "u", ProtocolVersion: "2025-03-26"}, alice)
 	of2026 := []string{"MCP-Protocol-Version", "2026-07-28"}
+	ping2026 := `{"jsonrpc":"2.0","id":7,"method":"ping","params":{"_meta":{"` + jsonrpc.MetaProtocolVersion + `":"2026-07-28"}}}`
+	address := b.address(t, "https://upstream.example/messages", alice)
+	_, query, _ := strings.Cut(address, "?")
 	for name, tc := range map[string]struct {
 		r      *http.Request
 		status int    // 0: it goes on
 		text   string // in the answer
 	}{
-		"a message":                      {request(t, "POST", "/mcp/demo", ping), 0, ""},
-		"a stream":                       {request(t, "GET", "/mcp/demo", ""), 0, ""},
-		"the end of a session":           {request(t, "DELETE", "/mcp/demo", "", "Mcp-Session-Id", id), 0, ""},
-		"another method":                 {request(t, "PUT", "/mcp/demo", ping), 405, ""},
-		"a tag with unusual characters":  {request(t, "POST", "/mcp/demo", ping, "X-Trace-Session-Id", "a b"), 400, "-32600"},
-		"no JSON":                        {request(t, "POST", "/mcp/demo", "{"), 400, "-32700"},
-		"no message":                     {request(t, "POST", "/mcp/demo", `{"jsonrpc":"2.0","id":7}`), 400, "-32600"},
-		"another media type":             {relabelled(request(t, "POST", "/mcp/demo", ping)), 415, ""},
-		"a large body":                   {request(t, "POST", "/mcp/demo", `"`+strings.Repeat("x", 1<<10)+`"`), 413, ""},
-		"an encoded body":                {request(t, "POST", "/mcp/demo", ping, "Content-Encoding", "gzip"), 415, ""},
-		"a session":                      {request(t, "POST", "/mcp/demo", ping, "Mcp-Session-Id", id), 0, ""},
-		"two sessions":                   {request(t, "POST", "/mcp/demo", ping, "Mcp-Session-Id", id, "Mcp-Session-Id", id), 404, "initialize"},
-		"another user's session":         {request(t, "POST", "/mcp/demo", ping, "Mcp-Session-Id", b.sealed(t, session.Session{Upstream: "u"}, parties{user: "bob"})), 404, "initialize"},
-		"an unsealed session":            {request(t, "POST", "/mcp/demo", ping, "Mcp-Session-Id", "u"), 404, "initialize"},
-		"an address":                     {request(t, "POST", b.address(t, "https://upstream.example/messages?id=1", alice), ping), 0, ""},
-		"an address and a session":       {request(t, "POST", b.address(t, "https://upstream.example/messages", alice), ping, "Mcp-Session-Id", id), 400, `"id":7`},
-		"two addresses":                  {request(t, "POST", "/mcp/demo?sessionId=a&sessionId=b", ping), 404, "GET"},
-		"another user's address":         {request(t, "POST", b.address(t, "https://upstream.example/messages", parties{user: "bob"}), ping), 404, "GET"},
-		"an address elsewhere":           {request(t, "POST", b.address(t, "https://other.example/messages", alice), ping), 404, "GET"},
-		"a batch":                        {request(t, "POST", "/mcp/demo", "["+ping+"]"), 0, ""},
-		"a batch of its revision":        {request(t, "POST", "/mcp/demo", "["+ping+"]", "MCP-Protocol-Version", "2025-03-26", "Mcp-Session-Id", older), 0, ""},
-		"a batch of another revision":    {request(t, "POST", "/mcp/demo", "["+ping+"]", "MCP-Protocol-Version", "2025-06-18"), 400, inbound.LastBatchVersion},
-		"a batch in another's session":   {request(t, "POST", "/mcp/demo", "["+ping+"]", "Mcp-Session-Id", id), 400, inbound.LastBatchVersion},
-		"headers that miss a method":     {request(t, "POST", "/mcp/demo", ping, of2026...), 400, `"id":7`},
-		"a session of 2026, which is no": {request(t, "GET", "/mcp/demo", "", append(of2026, "Mcp-Session-Id", "u")...), 0, ""},
+		"a message":                       {request(t, "POST", "/mcp/demo", ping), 0, ""},
+		"a stream":                        {request(t, "GET", "/mcp/demo", ""), 0, ""},
+		"the end of a session":            {request(t, "DELETE", "/mcp/demo", "", "Mcp-Session-Id", id), 0, ""},
+		"another method":                  {request(t, "PUT", "/mcp/demo", ping), 405, ""},
+		"a tag with unusual characters":   {request(t, "POST", "/mcp/demo", ping, "X-Trace-Session-Id", "a b"), 400, "-32600"},
+		"no JSON":                         {request(t, "POST", "/mcp/demo", "{"), 400, "-32700"},
+		"no message":                      {request(t, "POST", "/mcp/demo", `{"jsonrpc":"2.0","id":7}`), 400, "-32600"},
+		"another media type":              {relabelled(request(t, "POST", "/mcp/demo", ping)), 415, ""},
+		"a large body":                    {request(t, "POST", "/mcp/demo", `"`+strings.Repeat("x", 1<<10)+`"`), 413, ""},
+		"an encoded body":                 {request(t, "POST", "/mcp/demo", ping, "Content-Encoding", "gzip"), 415, ""},
+		"a session":                       {request(t, "POST", "/mcp/demo", ping, "Mcp-Session-Id", id), 0, ""},
+		"two sessions":                    {request(t, "POST", "/mcp/demo", ping, "Mcp-Session-Id", id, "Mcp-Session-Id", id), 404, "initialize"},
+		"another user's session":          {request(t, "POST", "/mcp/demo", ping, "Mcp-Session-Id", b.sealed(t, session.Session{Upstream: "u"}, parties{user: "bob"})), 404, "initialize"},
+		"an unsealed session":             {request(t, "POST", "/mcp/demo", ping, "Mcp-Session-Id", "u"), 404, "initialize"},
+		"an address":                      {request(t, "POST", b.address(t, "https://upstream.example/messages?id=1", alice), ping), 0, ""},
+		"an address and a session":        {request(t, "POST", b.address(t, "https://upstream.example/messages", alice), ping, "Mcp-Session-Id", id), 400, `"id":7`},
+		"two addresses":                   {request(t, "POST", address+"&"+query, ping), 404, "GET"},
+		"a stream with another's address": {request(t, "GET", "/mcp/demo?sessionId=a", ""), 0, ""},
+		"another user's address":          {request(t, "POST", b.address(t, "https://upstream.example/messages", parties{user: "bob"}), ping), 404, "GET"},
+		"an address elsewhere":            {request(t, "POST", b.address(t, "https://other.example/messages", alice), ping), 404, "GET"},
+		"a batch":                         {request(t, "POST", "/mcp/demo", "["+ping+"]"), 0, ""},
+		"a batch of its revision":         {request(t, "POST", "/mcp/demo", "["+ping+"]", "MCP-Protocol-Version", "2025-03-26", "Mcp-Session-Id", older), 0, ""},
+		"a batch of another revision":     {request(t, "POST", "/mcp/demo", "["+ping+"]", "MCP-Protocol-Version", "2025-06-18"), 400, inbound.LastBatchVersion},
+		"a batch in another's session":    {request(t, "POST", "/mcp/demo", "["+ping+"]", "Mcp-Session-Id", id), 400, inbound.LastBatchVersion},
+		"a body without its revision":     {request(t, "POST", "/mcp/demo", ping, of2026...), 400, jsonrpc.MetaProtocolVersion},
+		"headers that miss a method":      {request(t, "POST", "/mcp/demo", ping2026, of2026...), 400, "the Mcp-Method header is missing"},
+		"an id of a session in 2026":      {request(t, "GET", "/mcp/demo", "", append(of2026, "Mcp-Session-Id", "u")...), 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in, w, outcome := b.read(tc.r)
@@ -193,6 +199,40 @@ func TestRead(t *testing.T) {
 	}
 	if len(b.unread) > 0 {
 		t.Errorf("sessions that could not be read: %v", b.unread)
+	}
+}
+
+// TestOrder checks which of several faults a request is answered for: the one that is found with the least work.
+func TestOrder(t *testing.T) {
+	t.Parallel()
+	b := newBench()
+	own := b.sealed(t, session.Session{Upstream: "u", ProtocolVersion: "2025-06-18"}, alice)
+	answer := `{"jsonrpc":"2.0","id":1,"result":{}}`
+	for i, tc := range []struct {
+		r      *http.Request
+		status int
+		text   string
+	}{
+		{relabelled(request(t, "PUT", "/mcp/demo?sessionId=a", "{", "X-Session-Id", "a b", "Mcp-Session-Id", "u")), 405, ""},
+		{relabelled(request(t, "POST", "/mcp/demo?sessionId=a", "{", "X-Session-Id", "a b", "Mcp-Session-Id", "u")), 400, "-32600"},
+		{relabelled(request(t, "POST", "/mcp/demo?sessionId=a", "{", "Mcp-Session-Id", "u")), 415, ""},
+		{request(t, "POST", "/mcp/demo?sessionId=a", "{"+strings.Repeat(" ", 1<<10), "Mcp-Session-Id", "u"), 413, ""},
+		{request(t, "POST", "/mcp/demo?sessionId=a", "{", "Mcp-Session-Id", "u"), 400, "-32700"},
+		{request(t, "POST", "/mcp/demo?sessionId=a", "["+answer+"]", "Mcp-Session-Id", "u", "MCP-Protocol-Version", "2025-06-18"), 400, "two sessions"},
+		{request(t, "POST", "/mcp/demo", "["+answer+"]", "Mcp-Session-Id", "u", "MCP-Protocol-Version", "2025-06-18"), 404, "initialize"},
+		{request(t, "POST", "/mcp/demo", "["+answer+"]", "Mcp-Session-Id", own), 400, inbound.LastBatchVersion},
+		{request(t, "POST", "/mcp/demo", answer, "Mcp-Session-Id", own, "MCP-Protocol-Version", "2025-06-18", "MCP-Protocol-Version", "2025-06-18"), 400, "more than once"},
+	} {
+		in, w, outcome := b.read(tc.r)
+		if outcome != "refused" || w.Code != tc.status || !strings.Contains(w.Body.String(), tc.text) {
+			t.Errorf("%d: %q, %d %s", i, outcome, w.Code, w.Body)
+		}
+		if allow := w.Header().Get("Allow"); (allow == "GET, POST, DELETE") != (tc.status == http.StatusMethodNotAllowed) {
+			t.Errorf("%d: allowed are %q", i, allow)
+		}
+		if in.Unasked {
+			t.Errorf("%d: the answer of a refused request was judged", i)
+		}
 	}
 }
 
@@ -277,6 +317,20 @@ func TestSessionUnread(t *testing.T) {
 	}
 }
 
+// counted counts the bytes that are read.
+type counted struct {
+	io.Reader
+	read int
+}
+
+func (c *counted) Read(p []byte) (n int, err error) {
+	n, err = c.Reader.Read(p)
+	c.read += n
+	return n, err
+}
+
+func (c *counted) Close() error { return nil }
+
 // TestShed checks when the memory is looked at: before the body, and again for what stays.
 func TestShed(t *testing.T) {
 	t.Parallel()
@@ -300,7 +354,14 @@ func TestShed(t *testing.T) {
 			for look := range tc.looks {
 				b := newBench()
 				b.short = look + 1
-				if _, w, outcome := b.read(request(t, tc.method, "/mcp/demo", tc.body)); outcome != "unavailable" || w.Code != http.StatusServiceUnavailable || len(b.shed) != look+1 {
+				r := request(t, tc.method, "/mcp/demo", tc.body)
+				unread := &counted{Reader: r.Body}
+				r.Body = unread
+				_, w, outcome := b.read(r)
+				if look == 0 && unread.read > 0 {
+					t.Errorf("%d bytes of the body are read", unread.read)
+				}
+				if outcome != "unavailable" || w.Code != http.StatusServiceUnavailable || len(b.shed) != look+1 {
 					t.Errorf("look %d: %q %d", look, outcome, w.Code)
 				}
 			}
@@ -335,7 +396,9 @@ func TestAnswers(t *testing.T) {
 		{"not asked", answer(`1`), facts{answer(`1`), true, false, 0}, nil},
 		{"asked by the gateway", answer(`"gateway"`), facts{answer(`"gateway"`), false, true, 0}, nil},
 		{"asked, and not asked", "[" + answer(mark(`2`, "u")) + "," + answer(`3`) + "]", facts{"[" + answer(mark(`2`, "u")) + "," + answer(`3`) + "]", true, false, 0}, nil},
-		{"of a revision without questions", answer(mark(`1`, "u")), facts{answer(mark(`1`, "u")), true, false, 0}, []string{"MCP-Protocol-Version", "2026-07-28"}},
+		// A reader that asked whether these were asked would say so: the revision has no session to ask of.
+		{"of a revision without questions", answer(mark(`4`, "")), facts{answer(mark(`4`, "")), true, false, 0}, []string{"MCP-Protocol-Version", "2026-07-28"}},
+		{"of that revision to the gateway", answer(`"gateway"`), facts{answer(`"gateway"`), true, false, 0}, []string{"MCP-Protocol-Version", "2026-07-28"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			in, w, outcome := b.read(request(t, "POST", "/mcp/demo", tc.body, append(tc.header, "Mcp-Session-Id", id)...))
@@ -411,8 +474,14 @@ func TestTakenBack(t *testing.T) {
 	if got := without.TakenBack(); got != nil {
 		t.Errorf("without a session: %q", got)
 	}
-	if without.SameSession(in) || !in.SameSession(in) {
-		t.Error("sessions are mixed up")
+	of := func(s session.Session) *inbound.Request { return &inbound.Request{Session: s} }
+	for _, other := range []session.Session{{}, {Upstream: "v"}, {Upstream: "u", Own: true}, {Upstream: "u", Guided: true}} {
+		if in.SameSession(of(other)) {
+			t.Errorf("%+v is taken for the same session", other)
+		}
+	}
+	if !in.SameSession(of(session.Session{Upstream: "u", ProtocolVersion: "2025-06-18"})) {
+		t.Error("its own session is taken for another")
 	}
 }
 
