@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/durward-gateway/durward/internal/mcp/inbound"
+	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/mcp/session"
 )
 
@@ -27,7 +28,7 @@ func (c *Call) ReadInbound(w http.ResponseWriter, r *http.Request) (*inbound.Req
 	}
 	in := &c.inbound
 	outcome := c.Core.Reader.Read(w, r, c, in)
-	c.logInbound(in)
+	c.Log.Session = in.Tracking
 	if outcome != "" {
 		c.Core.Metrics.Calls.WithLabelValues("mcp", outcome).Inc()
 		return nil, false
@@ -36,13 +37,9 @@ func (c *Call) ReadInbound(w http.ResponseWriter, r *http.Request) (*inbound.Req
 	return in, true
 }
 
-// logInbound notes what the log of requests shows of a request, of one that was refused too.
-func (c *Call) logInbound(in *inbound.Request) {
-	c.Log.Session = in.Tracking
-	m := in.Single()
-	if m == nil {
-		return
-	}
+// NoteMessage implements inbound.Parties. It keeps what placeholders and the access log show of a message, also of one
+// that is refused.
+func (c *Call) NoteMessage(m *jsonrpc.Message) {
 	c.Log.Method = m.Method
 	if m.Method == "tools/call" {
 		c.Log.Tool = m.Name

@@ -71,12 +71,15 @@ func New(o Options) *Reader {
 	return rd
 }
 
-// Parties tells who speaks with which server.
+// Parties tells who speaks with which server, and what they say.
 type Parties interface {
 	// Binding returns the user, agent and server to which sessions are bound.
 	Binding() session.Binding
 	// ServerURL returns the server's own address.
 	ServerURL() (*url.URL, error)
+	// NoteMessage gets the message of a request that has exactly one, before the request is answered: configurations can
+	// name its method in the headers of answers.
+	NoteMessage(*jsonrpc.Message)
 }
 
 // Read reads r, a request of the parties, into in, which must be new. When the request must not be carried, Read answers
@@ -139,6 +142,9 @@ func (in reading) body(w http.ResponseWriter) bool {
 		in.Message = jsonrpc.Body{}
 		refuseMessage(w, nil, err)
 		return false
+	}
+	if m := in.Single(); m != nil {
+		in.parties.NoteMessage(m)
 	}
 	return true
 }

@@ -63,6 +63,14 @@ func (p parties) Binding() session.Binding {
 
 func (p parties) ServerURL() (*url.URL, error) { return url.Parse(p.server) }
 
+// noting are parties who say when they get a message.
+type noting struct {
+	parties
+	note func(*jsonrpc.Message)
+}
+
+func (n noting) NoteMessage(m *jsonrpc.Message) { n.note(m) }
+
 var alice = parties{"alice", "https://upstream.example/sse"}
 
 // bench holds a reader and the parts that its requests need.
@@ -75,6 +83,7 @@ type bench struct {
 	shed      []bool // lasting, of each look at the memory
 	short     int    // the look at which memory is short, from 1; 0: none
 	unread    []error
+	noted     []string // the methods of messages that were noted before an answer
 }
 
 func newBench() *bench {
@@ -117,7 +126,11 @@ func relabelled(r *http.Request) *http.Request {
 
 func (b *bench) read(r *http.Request) (*inbound.Request, *httptest.ResponseRecorder, string) {
 	in, w := new(inbound.Request), httptest.NewRecorder()
-	return in, w, b.Read(w, r, alice, in)
+	return in, w, b.Read(w, r, noting{alice, func(m *jsonrpc.Message) {
+		if w.Body.Len() == 0 && len(w.Header()) == 0 {
+			b.noted = append(b.noted, m.Method)
+		}
+	}}, in)
 }
 
 // sealed returns the sealed form of a session of a user.
@@ -233,6 +246,37 @@ func TestOrder(t *testing.T) {
 		if in.Unasked {
 			t.Errorf("%d: the answer of a refused request was judged", i)
 		}
+	}
+}
+
+// TestNoted checks that a message is noted before its request is refused: headers of the refusal can name its method.
+func TestNoted(t *testing.T) {
+	t.Parallel()
+	initialize := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`
+	for name, tc := range map[string]struct {
+		r      *http.Request
+		short  int
+		status int // 200: it goes on
+		noted  []string
+	}{
+		"goes on":             {request(t, "POST", "/mcp/demo", ping), 0, 200, []string{"ping"}},
+		"unknown session":     {request(t, "POST", "/mcp/demo", ping, "Mcp-Session-Id", "u"), 0, 404, []string{"ping"}},
+		"unknown address":     {request(t, "POST", "/mcp/demo?sessionId=a", ping), 0, 404, []string{"ping"}},
+		"header mismatch":     {request(t, "POST", "/mcp/demo", ping, "MCP-Protocol-Version", "2026-07-28"), 0, 400, []string{"ping"}},
+		"short of memory":     {request(t, "POST", "/mcp/demo", initialize), 2, 503, []string{"initialize"}},
+		"not read for memory": {request(t, "POST", "/mcp/demo", initialize), 1, 503, nil},
+		"no message":          {request(t, "POST", "/mcp/demo", `{"jsonrpc":"2.0","id":7,"method":"ping"`), 0, 400, nil},
+		"a batch":             {request(t, "POST", "/mcp/demo", "["+ping+"]"), 0, 200, nil},
+		"a stream":            {request(t, "GET", "/mcp/demo", ""), 0, 200, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench()
+			b.short = tc.short
+			if _, w, _ := b.read(tc.r); w.Code != tc.status || !slices.Equal(b.noted, tc.noted) {
+				t.Errorf("%d %s, noted %q", w.Code, w.Body, b.noted)
+			}
+		})
 	}
 }
 
