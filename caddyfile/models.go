@@ -6,6 +6,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
+	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/modules/app"
 )
 
@@ -58,7 +59,7 @@ func parseProvider(d *caddyfile.Dispenser, a *app.App) error {
 			*period = caddy.Duration(duration)
 		}
 	}
-	if p.StreamOptions != "" && p.StreamOptions != app.StreamOptionsAuto && p.StreamOptions != app.StreamOptionsOff {
+	if p.StreamOptions != "" && p.StreamOptions != accounts.StreamOptionsAuto && p.StreamOptions != accounts.StreamOptionsOff {
 		return d.Errf("stream_options is auto or off, not %q", p.StreamOptions)
 	}
 	if p.Key != "" && !app.IsReference(p.Key) {
@@ -117,8 +118,8 @@ func parseMaxOutput(d *caddyfile.Dispenser, alias *app.ConfiguredAlias) error {
 		return d.ArgErr()
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
-	if err != nil || n < 1 || n > app.MaxModelOutput {
-		return d.Errf("max_output_tokens: %q is not a number from 1 to %d", number, app.MaxModelOutput)
+	if err != nil || n < 1 || n > accounts.MaxOutput {
+		return d.Errf("max_output_tokens: %q is not a number from 1 to %d", number, accounts.MaxOutput)
 	}
 	alias.MaxOutputTokens = n
 	return nil

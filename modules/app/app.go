@@ -18,6 +18,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyevents"
 	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/internal/llm/accounts"
 )
 
 func init() {
@@ -120,7 +122,7 @@ type App struct {
 
 	store      StoreOpener
 	identities []Identity
-	modelKinds map[string]ModelProvider
+	modelKinds map[string]accounts.Protocol
 	logger     *zap.Logger
 	slogger    *slog.Logger
 	metrics    *Metrics

@@ -11,6 +11,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/audit"
 	"github.com/durward-gateway/durward/internal/audit/record"
+	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/llm/wire"
 	"github.com/durward-gateway/durward/internal/mcp/inbound"
 	"github.com/durward-gateway/durward/storage"
@@ -90,7 +91,7 @@ func (c *Call) AuditModelRefused(_ context.Context, alias, outcome string) {
 // AuditModelIntent records that the call is about to leave for a provider with the secret of the gateway's account
 // there. It must be called before the secret leaves, for each target anew. On an error the call must not be made. The
 // error wraps storage.ErrUnavailable.
-func (c *Call) AuditModelIntent(_ context.Context, account *ModelAccount, alias, model string) error {
+func (c *Call) AuditModelIntent(_ context.Context, account *accounts.Account, alias, model string) error {
 	a := c.Core.Audit
 	c.modelIntent = modelIntent{started: time.Now()}
 	if a == nil {

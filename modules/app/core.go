@@ -16,6 +16,7 @@ import (
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/identity/apikey"
 	"github.com/durward-gateway/durward/internal/identity/websession"
+	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/mcp/inbound"
 	"github.com/durward-gateway/durward/internal/mcp/legacysse"
 	"github.com/durward-gateway/durward/internal/mcp/session"
@@ -63,6 +64,8 @@ type Core struct {
 	Admitter *admission.Admitter
 	// Audit is the audit log.
 	Audit *record.Recorder
+	// Accounts knows the models that organizations can ask for, and the accounts that serve them.
+	Accounts *accounts.Catalog
 	// Usage keeps the books of used models, and the budgets.
 	Usage *Usage
 
@@ -70,7 +73,7 @@ type Core struct {
 	logins
 	approvals
 	asking
-	models
+	models     *accounts.Base      // of Accounts
 	identities map[string]Identity // by issuer
 	issuers    []string            // in the order of the configuration
 	scopes     []string            // of all issuers, that clients should ask for
@@ -267,6 +270,7 @@ func (a *App) furnish(ctx context.Context, core *Core) (err error) {
 		return err
 	}
 	core.digester = apikey.NewDigester(core.Keyring)
+	core.Accounts = core.newCatalog()
 	core.Audit.SetKeys(core.Keyring.Signer(record.SigningPurpose), core.Keyring.MAC(record.MACPurpose))
 	core.Browsers = websession.NewSealer(core.Keyring, core.PublicURL, func() time.Time { return core.Shared(time.Now()) })
 	core.bindApprovals(a.ApprovalClients)

@@ -45,7 +45,7 @@ func (c *Core) syncDirectory(ctx context.Context, development DevelopmentIdentit
 		}
 	}
 	if development != nil {
-		if err := development.Seed(ctx, c.Store, c.configured.names); err != nil {
+		if err := development.Seed(ctx, c.Store, c.models.ConfiguredModels()); err != nil {
 			return err
 		}
 	}

@@ -9,9 +9,7 @@ import (
 	"github.com/durward-gateway/durward/internal/credential/directory"
 	"github.com/durward-gateway/durward/internal/identity/caller"
 	"github.com/durward-gateway/durward/internal/identity/token"
-	"github.com/durward-gateway/durward/internal/proxy/forward"
-	"github.com/durward-gateway/durward/internal/ratelimit/limit"
-	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -48,19 +46,7 @@ type DataDirectory interface {
 }
 
 // ModelProvider is a guest module of the namespace durward.providers: the protocol of one kind of provider of models.
-// It has no settings and keeps nothing: one value serves every account of its kind.
-type ModelProvider interface {
-	// BaseURL returns the base URL for accounts that set none; "" when accounts must set one.
-	BaseURL() string
-	// Path returns the path of an endpoint, to be appended to the base URL. ok is false for one that the kind does not
-	// serve.
-	Path(endpoint limit.Endpoint) (path string, ok bool)
-	// Authorize sets an account's secret, which may be empty, and all other headers that every request needs.
-	Authorize(h http.Header, secret seal.Secret)
-	// Headers returns the rules for the headers of the client and of the answer that may pass. Headers that tell about the
-	// gateway's own account do not pass.
-	Headers() *forward.Rules
-}
+type ModelProvider interface{ accounts.Protocol }
 
 // Identity is a guest module of the namespace durward.identities: one issuer of tokens.
 type Identity interface {

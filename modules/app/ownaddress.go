@@ -3,6 +3,7 @@ package app
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/credential/directory"
 	"github.com/durward-gateway/durward/internal/proxy/loopback"
+	"github.com/durward-gateway/durward/internal/proxy/netguard"
 )
 
 // A server whose address is the gateway's own would call itself until descriptors run out, and so would one that leads
@@ -23,6 +25,20 @@ func (c *Core) CheckUpstream(u *url.URL) error {
 		return directory.ErrOwnAddress
 	}
 	return c.Guard.CheckURL(u)
+}
+
+// UpstreamProblem returns the reason why calls may not go to an address, in words for its author; "" when they may.
+func (c *Core) UpstreamProblem(u *url.URL) (reason string) {
+	var refused *netguard.URLError
+	switch err := c.CheckUpstream(u); {
+	case errors.Is(err, directory.ErrOwnAddress):
+		return err.Error()
+	case errors.As(err, &refused):
+		return refused.Reason
+	case err != nil:
+		return "this URL cannot be used"
+	}
+	return ""
 }
 
 // ownAddress reports whether an address is one at which the gateway carries calls. Other paths of its host may belong

@@ -14,7 +14,7 @@ import (
 	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/credential/connection"
-	"github.com/durward-gateway/durward/internal/llm/route"
+	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/mcp/legacysse"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/mcp/tasks"
@@ -82,11 +82,8 @@ type resources struct {
 	toolPins toolPins
 	// limits holds the rate limits, with their counters.
 	limits *admission.Book
-	// models holds the models that organizations' callers can ask for; breakers keep calls away from failing providers.
-	models   *cache.Cache[*Models]
-	breakers *route.Breakers
-	// noStreamOptions holds the models that do not know stream_options.
-	noStreamOptions *route.Refusals
+	// models holds the models that organizations' callers can ask for, and the failures of their providers.
+	models *accounts.Memory
 	// trail is the audit log.
 	trail *record.Trail
 	// usage holds the usage of models, and the remains of budgets.
@@ -234,9 +231,10 @@ func (r *resources) makeCaches() (err error) {
 	if err = r.makeAPIKeys(); err != nil {
 		return err
 	}
-	if err = r.makeModels(); err != nil {
+	if r.models, err = accounts.NewMemory(r.epochs, time.Now); err != nil {
 		return err
 	}
+	r.closers = append(r.closers, r.models.Close)
 	if r.limits, err = admission.NewBook(r.epochs, r.store, window.New(time.Now), keptLimitCounters); err != nil {
 		return err
 	}

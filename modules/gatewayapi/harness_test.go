@@ -21,6 +21,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/llm/smart"
 	"github.com/durward-gateway/durward/internal/policy/approval"
 	"github.com/durward-gateway/durward/internal/proxy/netguard"
@@ -38,7 +39,7 @@ const publicURL = "https://gate.example.test"
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-var kinds = map[string]app.ModelProvider{"openai": providers.OpenAI{}, "anthropic": providers.Anthropic{}}
+var kinds = map[string]accounts.Protocol{"openai": providers.OpenAI{}, "anthropic": providers.Anthropic{}}
 
 type object = map[string]any
 
@@ -48,6 +49,7 @@ type api struct {
 	handler *Handler
 	core    *app.Core
 	store   *faultyStore
+	memory  *accounts.Memory
 	// alice and adam belong to one organization, eve is the administrator of another.
 	alice, adam, eve *app.Caller
 }
@@ -97,14 +99,26 @@ func newAPI(t *testing.T) *api {
 		Sizes: app.Sizes{API: 1 << 20, Meta: 64 << 10}, Log: slog.New(slog.DiscardHandler),
 	}
 	a.core.Approvals = approval.New(approval.Options{Store: store, Vault: keyring, Bell: new(approval.Bell), Clients: []string{"console"}, Now: now})
-	if err := a.core.BindModels(kinds, nil, nil); err != nil {
+	if a.memory, err = accounts.NewMemory(epochs, now); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(a.memory.Close)
+	a.configure(kinds)
 	a.handler = &Handler{now: now, logger: zap.NewNop(), router: smart.New(now)}
 	a.adam = a.caller("acme", "adam", true)
 	a.alice = a.caller("acme", "alice", false)
 	a.eve = a.caller("rival", "eve", true)
 	return a
+}
+
+// configure sets the kinds of providers, and the accounts that every organization has.
+func (a *api) configure(kinds map[string]accounts.Protocol, configured ...accounts.AccountSettings) {
+	a.t.Helper()
+	base, err := accounts.NewBase(kinds, a.core.UpstreamProblem, accounts.Settings{Accounts: configured})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.core.Accounts = accounts.New(accounts.Options{Base: base, Memory: a.memory, Store: a.store, Vault: a.core.Keyring})
 }
 
 func (a *api) caller(organization, name string, admin bool) *app.Caller {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/identity/apikey"
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -81,11 +81,11 @@ func readMapping(o *validate.Object, create bool) mappingEdit {
 		e.targets.Value = append(e.targets.Value, storage.ModelTarget{
 			ProviderID: t.Text("provider_id", validate.Text{Flags: validate.Required, Min: 1, Max: maxName}).Value,
 			Model:      t.Text("model", validate.Text{Flags: validate.Required, Min: 1, Max: maxName}).Value,
-			Weight:     int(t.Int("weight", validate.Integer{Max: app.MaxModelWeight}).Value),
+			Weight:     int(t.Int("weight", validate.Integer{Max: accounts.MaxWeight}).Value),
 			Timeouts:   readTimeouts(t).Value,
 		})
 	}
-	e.maxOutput = o.Int("max_output_tokens", validate.Integer{Flags: validate.Nullable, Min: 1, Max: app.MaxModelOutput})
+	e.maxOutput = o.Int("max_output_tokens", validate.Integer{Flags: validate.Nullable, Min: 1, Max: accounts.MaxOutput})
 	e.fallbacks = o.Texts("fallbacks", validate.List{Flags: validate.Nullable, Max: maxFallbacks}, alias)
 	return e
 }

@@ -7,13 +7,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/google/uuid"
 
 	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/providers"
+	"github.com/durward-gateway/durward/storage"
 )
 
 const stamps = `"created_at":"2026-03-01T12:00:00.000000Z","updated_at":"2026-03-01T12:00:00.000000Z"}`
@@ -40,13 +41,22 @@ func TestProviders(t *testing.T) {
 		if strings.Contains(string(p.SealedSecret), secret) {
 			t.Error("the secret is stored in the clear")
 		}
-		got, err := a.core.OpenProviderSecret(&p)
-		if err != nil || got.Reveal() != want {
-			t.Errorf("holds %q, %v", got.Reveal(), err)
+		if want == "" {
+			if p.SealedSecret != nil {
+				t.Error("a secret is stored that was cleared")
+			}
+			return
+		}
+		open := func() (string, error) {
+			plain, err := a.core.Keyring.Open(p.SealedSecret, seal.ProviderPlace(p.OrganizationID, p.ID, p.Kind, p.BaseURL))
+			return string(plain), err
+		}
+		if got, err := open(); err != nil || got != want {
+			t.Errorf("holds %q, %v", got, err)
 		}
 		// Moved to another place, it does not open.
 		p.BaseURL = "https://evil.example.test"
-		if _, err := a.core.OpenProviderSecret(&p); want != "" && !errors.Is(err, seal.ErrOpen) {
+		if _, err := open(); !errors.Is(err, seal.ErrOpen) {
 			t.Errorf("opens for another base URL: %v", err)
 		}
 	}
@@ -85,13 +95,9 @@ func TestProviders(t *testing.T) {
 // not changed here.
 func TestConfiguredProviders(t *testing.T) {
 	a := newAPI(t)
-	t.Setenv("DURWARD_TEST_SECRET", "sk-very-secret")
-	if err := a.core.BindModels(kinds, []app.ConfiguredProvider{
-		{Kind: "openai", Name: "house", BaseURL: "https://models.example.test/v1", Key: "{env.DURWARD_TEST_SECRET}", IdleTimeout: caddy.Duration(time.Second)},
-		{Kind: "anthropic"},
-	}, nil); err != nil {
-		t.Fatal(err)
-	}
+	a.configure(kinds, accounts.AccountSettings{
+		Kind: "openai", Name: "house", BaseURL: "https://models.example.test/v1", Secret: seal.NewSecret("sk-very-secret"), Timeouts: storage.ModelTimeouts{Idle: time.Second},
+	}, accounts.AccountSettings{Kind: "anthropic", Name: "anthropic"})
 	own := a.make(a.eve, "/admin/providers", object{"name": "a", "kind": "openai"})
 	for _, who := range []*app.Caller{a.adam, a.eve} {
 		all := a.do(who, http.MethodGet, "/admin/providers", nil).all()
@@ -124,9 +130,7 @@ func TestConfiguredProviders(t *testing.T) {
 // base URL.
 func TestKindsOfProviders(t *testing.T) {
 	a := newAPI(t)
-	if err := a.core.BindModels(map[string]app.ModelProvider{"inhouse": homeless{}}, nil, nil); err != nil {
-		t.Fatal(err)
-	}
+	a.configure(map[string]accounts.Protocol{"inhouse": homeless{}})
 	a.do(a.adam, http.MethodPost, "/admin/providers", object{"name": "x", "kind": "openai"}).wantBad("kind")
 	a.do(a.adam, http.MethodPost, "/admin/providers", object{"name": "x", "kind": "inhouse"}).wantBad("base_url: Value error")
 	id := a.make(a.adam, "/admin/providers", object{"name": "x", "kind": "inhouse", "base_url": "https://models.example.test"})

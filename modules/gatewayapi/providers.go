@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/seal"
-	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -40,7 +40,7 @@ func readTimeouts(o *validate.Object) validate.Field[storage.ModelTimeouts] {
 	out := validate.Field[storage.ModelTimeouts]{Present: field.Present, Null: field.Null}
 	if field.Value != nil {
 		read := func(name string) time.Duration {
-			rule := validate.Integer{Flags: validate.Nullable, Min: 1, Max: app.MaxModelTimeout.Milliseconds()}
+			rule := validate.Integer{Flags: validate.Nullable, Min: 1, Max: accounts.MaxTimeout.Milliseconds()}
 			return time.Duration(field.Value.Int(name, rule).Value) * time.Millisecond
 		}
 		out.Value = storage.ModelTimeouts{Connect: read("connect_ms"), Response: read("response_ms"), Idle: read("idle_ms")}
@@ -65,9 +65,9 @@ type providerView struct {
 
 func viewStreamOptions(none bool) string {
 	if none {
-		return app.StreamOptionsOff
+		return accounts.StreamOptionsOff
 	}
-	return app.StreamOptionsAuto
+	return accounts.StreamOptionsAuto
 }
 
 func viewProvider(p storage.LLMProvider) providerView {
@@ -77,13 +77,13 @@ func viewProvider(p storage.LLMProvider) providerView {
 	}
 }
 
-func viewConfiguredProvider(a app.ConfiguredAccount) providerView {
+func viewConfiguredProvider(a accounts.Summary) providerView {
 	return providerView{ID: a.ID, Name: a.Name, Kind: a.Kind, Source: storage.SourceConfig, HasSecret: a.HasSecret, Timeouts: viewTimeouts(a.Timeouts), StreamOptions: viewStreamOptions(a.NoStreamOptions)}
 }
 
 // noProvider returns the refusal of a change to a provider that the store does not have.
 func (q *request) noProvider() error {
-	if _, ok := q.Core.ConfiguredAccount(q.id()); ok {
+	if _, ok := q.Core.Accounts.ConfiguredAccount(q.id()); ok {
 		return errReadOnly
 	}
 	return errNoProvider
@@ -91,7 +91,7 @@ func (q *request) noProvider() error {
 
 // providerExists returns storage.ErrNotFound when the organization can use no provider of that id.
 func (q *request) providerExists(id string) error {
-	if _, ok := q.Core.ConfiguredAccount(id); ok {
+	if _, ok := q.Core.Accounts.ConfiguredAccount(id); ok {
 		return nil
 	}
 	_, err := q.Core.Store.LLMProvider(q.Context(), q.Organization(), id)
@@ -99,7 +99,7 @@ func (q *request) providerExists(id string) error {
 }
 
 // configured returns the configuration's models for every organization.
-func (q *request) configured() storage.ConfiguredModels { return q.Core.ConfiguredModels() }
+func (q *request) configured() storage.ConfiguredModels { return q.Core.Accounts.ConfiguredModels() }
 
 // providerEdit holds the fields of a body about a provider.
 type providerEdit struct {
@@ -113,15 +113,15 @@ type providerEdit struct {
 func (q *request) readProvider(o *validate.Object, create bool) providerEdit {
 	e := providerEdit{
 		name:     o.Name(required(create), maxName),
-		kind:     o.Text("kind", validate.Text{Flags: required(create), Enum: q.Core.ModelKinds()}),
+		kind:     o.Text("kind", validate.Text{Flags: required(create), Enum: q.Core.Accounts.Kinds()}),
 		baseURL:  o.Text("base_url", validate.Text{Flags: validate.Nullable, Min: 1, Max: maxURL}),
-		secret:   o.Secret("api_key", validate.Text{Flags: validate.Nullable, Min: 1, Max: maxSecret, Pattern: app.ProviderSecretText}),
+		secret:   o.Secret("api_key", validate.Text{Flags: validate.Nullable, Min: 1, Max: maxSecret, Pattern: accounts.SecretText}),
 		timeouts: readTimeouts(o),
 
-		streamOptions: o.Text("stream_options", validate.Text{Enum: []string{app.StreamOptionsAuto, app.StreamOptionsOff}}),
+		streamOptions: o.Text("stream_options", validate.Text{Enum: []string{accounts.StreamOptionsAuto, accounts.StreamOptionsOff}}),
 	}
 	if e.baseURL.Value != "" {
-		if reason := q.Core.CheckBaseURL(e.baseURL.Value); reason != "" {
+		if reason := q.Core.Accounts.CheckBaseURL(e.baseURL.Value); reason != "" {
 			o.Report(validate.ValueError, "Value error, "+reason, "base_url")
 		}
 	}
@@ -136,13 +136,13 @@ func (e providerEdit) apply(q *request, p *storage.LLMProvider) error {
 	replace(&p.BaseURL, e.baseURL)
 	replace(&p.Timeouts, e.timeouts)
 	if e.streamOptions.Present {
-		p.NoStreamOptions = e.streamOptions.Value == app.StreamOptionsOff
+		p.NoStreamOptions = e.streamOptions.Value == accounts.StreamOptionsOff
 	}
 	switch {
-	case p.BaseURL == "" && q.Core.NeedsBaseURL(p.Kind):
+	case p.BaseURL == "" && q.Core.Accounts.NeedsBaseURL(p.Kind):
 		return validate.Problems{{Loc: []any{"body", "base_url"}, Msg: "Value error, providers of this kind have no address of their own", Type: validate.ValueError}}
 	case e.secret.Present:
-		return q.Core.SealProviderSecret(p, e.secret.Value)
+		return q.Core.Accounts.SealSecret(p, e.secret.Value)
 	case p.SealedSecret != nil && (p.Kind != kind || p.BaseURL != baseURL):
 		return validate.Problems{{
 			Loc: []any{"body", "api_key"}, Msg: "Value error, give it again when kind or base_url change: it is not sent to another place", Type: validate.ValueError,
@@ -156,14 +156,14 @@ func listProviders(q *request) (any, error) {
 		return nil, err
 	}
 	all, err := q.Core.Store.ModelSet(q.Context(), q.Organization())
-	return append(views(all.Providers, viewProvider), views(q.Core.ConfiguredAccounts(), viewConfiguredProvider)...), err
+	return append(views(all.Providers, viewProvider), views(q.Core.Accounts.ConfiguredAccounts(), viewConfiguredProvider)...), err
 }
 
 func getProvider(q *request) (any, error) {
 	if err := q.Shape(); err != nil {
 		return nil, err
 	}
-	if configured, ok := q.Core.ConfiguredAccount(q.id()); ok {
+	if configured, ok := q.Core.Accounts.ConfiguredAccount(q.id()); ok {
 		return viewConfiguredProvider(configured), nil
 	}
 	p, err := q.Core.Store.LLMProvider(q.Context(), q.Organization(), q.id())

@@ -172,7 +172,7 @@ func (q *request) subjectName(scope storage.ScopeType, id string) any {
 		s, err = store.Server(q.Context(), organization, id)
 		name = s.Slug
 	case storage.ScopeLLMProvider:
-		if configured, ok := q.Core.ConfiguredAccount(id); ok {
+		if configured, ok := q.Core.Accounts.ConfiguredAccount(id); ok {
 			return configured.Name
 		}
 		var p storage.LLMProvider

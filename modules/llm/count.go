@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/llm/route"
 	"github.com/durward-gateway/durward/internal/llm/wire"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
@@ -21,7 +22,7 @@ const maxCount = 64 << 10
 // serveCount answers the number of tokens of a request. It counts as a request, of its target too, so that it is
 // limited. It counts as nothing else: no model works for it, and no provider charges for it.
 func (h *Handler) serveCount(a *answerer, call *app.Call) {
-	x := &exchange{answerer: a, handler: h, call: call, outcome: outcomeOK}
+	x := h.exchange(a, call)
 	x.count()
 	call.Core.Metrics.Calls.WithLabelValues(family, x.outcome).Inc()
 }
@@ -44,7 +45,7 @@ func (x *exchange) count() {
 		return
 	}
 	defer x.entered.Close()
-	run := &run{handler: x.handler, call: x.call, request: request, model: model, header: x.r.Header, entered: x.entered}
+	run := &run{handler: x.handler, call: x.call, catalog: x.catalog, request: request, model: model, header: x.r.Header, entered: x.entered}
 	var full *refusal
 	for _, c := range run.candidates(limit.CountTokens) {
 		answer, refused := run.counted(ctx, c)
@@ -78,7 +79,7 @@ func (x *exchange) count() {
 // counted asks one target. Both results are nil when another target can be asked, or the estimate can be given: with
 // every provider the count is only an estimate, so a missing answer does no harm.
 func (x *run) counted(ctx context.Context, c candidate) (*reply, *refusal) {
-	pass, ok := x.call.Core.Breakers().Enter(route.Key{Organization: x.call.Caller.OrganizationID, Provider: c.Account.ID})
+	pass, ok := x.catalog.Breakers().Enter(route.Key{Organization: x.call.Caller.OrganizationID, Provider: c.Account.ID})
 	if !ok {
 		return nil, nil
 	}
@@ -92,9 +93,9 @@ func (x *run) counted(ctx context.Context, c candidate) (*reply, *refusal) {
 		x.call.Core.LogFailure(x.handler.Logger, "recording a call to a model", err)
 		return nil, refusedRecord
 	}
-	response, err := x.handler.Forwarder.Do(app.WithConnectTimeout(ctx, c.Timeouts.Connect), &forward.Request{
-		Method: http.MethodPost, URL: c.url, Header: x.header, Body: x.request.Body(c.Model), Credential: x.call.Core.Credential(c.Account),
-		Rules: c.Account.Provider.Headers(), HeaderTimeout: c.Timeouts.Response, Idle: c.Timeouts.Idle,
+	response, err := x.handler.Forwarder.Do(accounts.WithConnectTimeout(ctx, c.Timeouts.Connect), &forward.Request{
+		Method: http.MethodPost, URL: c.url, Header: x.header, Body: x.request.Body(c.Model), Credential: x.catalog.Credential(c.Account),
+		Rules: c.Account.Protocol.Headers(), HeaderTimeout: c.Timeouts.Response, Idle: c.Timeouts.Idle,
 	})
 	if err != nil {
 		var no failure

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/llm/smart"
 	"github.com/durward-gateway/durward/internal/llm/wire"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
@@ -24,7 +25,7 @@ import (
 var router = smart.New(nil)
 
 // route returns the model that answers: for a smart model it is the model of the chosen slot.
-func (x *exchange) route(ctx context.Context, request *wire.Request, model *app.Model) (*app.Model, *refusal) {
+func (x *exchange) route(ctx context.Context, request *wire.Request, model *accounts.Model) (*accounts.Model, *refusal) {
 	if model.Smart == nil {
 		return model, nil
 	}
@@ -58,7 +59,7 @@ func (x *exchange) route(ctx context.Context, request *wire.Request, model *app.
 	}
 	x.w.Header().Set("X-Durward-Route-Reason", string(decision.Reason))
 	x.call.Routed(ctx, decision)
-	known, err := x.call.Core.Models(ctx, who.OrganizationID)
+	known, err := x.catalog.Models(ctx, who.OrganizationID)
 	if err != nil {
 		return nil, refusedStore
 	}
@@ -72,7 +73,7 @@ func (x *exchange) route(ctx context.Context, request *wire.Request, model *app.
 // enter counts the request for a smart model before its determiner is asked, which costs money. When a caller has one
 // request left, the determiner is asked only once, however many requests come at once or leave while it thinks (attacks
 // T01, T07). run.admit takes the call on to its target.
-func (x *exchange) enter(ctx context.Context, model *app.Model) *refusal {
+func (x *exchange) enter(ctx context.Context, model *accounts.Model) *refusal {
 	admitter := x.call.Core.Admitter
 	subject := x.call.LimitSubject(storage.TrafficLLM)
 	subject.Alias = model.Alias
@@ -113,7 +114,8 @@ func (h *Handler) ask(ctx context.Context, call *app.Call, alias string, prompt 
 // askFor does the work of ask for a call to the smart model via: limits for that alias count the tokens of its
 // determiner.
 func (h *Handler) askFor(ctx context.Context, call *app.Call, alias, via string, prompt smart.Prompt) (string, error) {
-	known, err := call.Core.Models(ctx, call.Caller.OrganizationID)
+	catalog := call.Core.Accounts
+	known, err := catalog.Models(ctx, call.Caller.OrganizationID)
 	if err != nil {
 		return "", err
 	}
@@ -136,7 +138,7 @@ func (h *Handler) askFor(ctx context.Context, call *app.Call, alias, via string,
 	if err != nil {
 		return "", err
 	}
-	run := &run{handler: h, call: call, request: request, model: model, via: via, most: maxDetermined, header: http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}}}
+	run := &run{handler: h, call: call, catalog: catalog, request: request, model: model, via: via, most: maxDetermined, header: http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}}}
 	defer run.end()
 	reply, refused := run.send(ctx)
 	if refused != nil {

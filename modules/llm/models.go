@@ -3,6 +3,7 @@ package llm
 import (
 	"net/http"
 
+	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/llm/wire"
 	"github.com/durward-gateway/durward/modules/app"
 )
@@ -12,7 +13,7 @@ const owner = "durward"
 
 // serveModels answers with the models that the caller may use, or with the one of that alias.
 func (h *Handler) serveModels(a *answerer, call *app.Call, alias string) {
-	known, err := call.Core.Models(a.r.Context(), call.Caller.OrganizationID)
+	known, err := call.Core.Accounts.Models(a.r.Context(), call.Caller.OrganizationID)
 	if err != nil {
 		call.Core.LogFailure(h.Logger, "reading models", err)
 		a.refuse(refusedStore)
@@ -45,7 +46,7 @@ func (h *Handler) serveModels(a *answerer, call *app.Call, alias string) {
 	a.write(http.StatusOK, wire.ModelList(list))
 }
 
-func listed(m *app.Model) wire.Model {
+func listed(m *accounts.Model) wire.Model {
 	return wire.Model{ID: m.Alias, Owner: owner, Created: m.CreatedAt}
 }
 

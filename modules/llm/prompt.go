@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/llm/wire"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
@@ -15,7 +16,7 @@ import (
 
 // servePrompt answers a request for a model.
 func (h *Handler) servePrompt(a *answerer, call *app.Call) {
-	x := &exchange{answerer: a, handler: h, call: call, outcome: outcomeOK}
+	x := h.exchange(a, call)
 	x.serve()
 	call.Core.Metrics.Calls.WithLabelValues(family, x.outcome).Inc()
 	if x.abort {
@@ -31,11 +32,16 @@ type exchange struct {
 	*answerer
 	handler *Handler
 	call    *app.Call
+	catalog *accounts.Catalog
 	outcome string
 	entered *limit.Permit // of a call to a smart model, until its target is known
 	// determined reports whether a determiner was asked for it.
 	determined bool
 	abort      bool // the answer broke off after its beginning: the client must not take the received part for the whole
+}
+
+func (h *Handler) exchange(a *answerer, call *app.Call) *exchange {
+	return &exchange{answerer: a, handler: h, call: call, catalog: call.Core.Accounts, outcome: outcomeOK}
 }
 
 func (x *exchange) serve() {
@@ -56,7 +62,7 @@ func (x *exchange) serve() {
 		x.call.AuditModelRefused(ctx, model.Alias, x.outcome)
 		return
 	}
-	run := &run{handler: x.handler, call: x.call, request: request, model: answers, header: x.r.Header, requests: 1, most: maxAnswer, entered: x.entered}
+	run := &run{handler: x.handler, call: x.call, catalog: x.catalog, request: request, model: answers, header: x.r.Header, requests: 1, most: maxAnswer, entered: x.entered}
 	if answers != model {
 		run.via = model.Alias
 	}
@@ -83,7 +89,7 @@ func (x *exchange) no(refused *refusal) {
 }
 
 // read reads the request and finds the requested model, or answers why it cannot.
-func (x *exchange) read() (request *wire.Request, model *app.Model, ok bool) {
+func (x *exchange) read() (request *wire.Request, model *accounts.Model, ok bool) {
 	most := x.call.Core.Sizes.LLM
 	if x.call.Core.Overload.Refuses(x.r.Context(), overload.Work{Body: x.r.ContentLength, Most: most}) {
 		x.outcome = outcomeUnavailable
@@ -111,7 +117,7 @@ func (x *exchange) read() (request *wire.Request, model *app.Model, ok bool) {
 		return nil, nil, false
 	}
 	x.call.AuditModelRequest(x.r.Context(), x.r.Header, body)
-	known, err := x.call.Core.Models(x.r.Context(), x.call.Caller.OrganizationID)
+	known, err := x.catalog.Models(x.r.Context(), x.call.Caller.OrganizationID)
 	if err != nil {
 		x.call.Core.LogFailure(x.handler.Logger, "reading models", err)
 		x.no(refusedStore)

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/llm/metering"
 	"github.com/durward-gateway/durward/internal/llm/route"
 	"github.com/durward-gateway/durward/internal/llm/wire"
@@ -29,8 +30,9 @@ const maxTries = 16
 type run struct {
 	handler  *Handler
 	call     *app.Call
+	catalog  *accounts.Catalog
 	request  *wire.Request
-	model    *app.Model
+	model    *accounts.Model
 	via      string      // the alias of the smart model that chose model; "" for none
 	header   http.Header // the client's
 	requests int64       // number of requests that it counts as: 1, or 0 for one that the gateway makes for itself
@@ -53,7 +55,7 @@ type run struct {
 
 // candidate is a target, and the alias that led to it.
 type candidate struct {
-	*app.ModelTarget
+	*accounts.Target
 	alias string
 	url   *url.URL // of the request's endpoint
 }
@@ -101,17 +103,17 @@ func (x *run) send(ctx context.Context) (*reply, *refusal) {
 	refused := refusedUpstream
 	for _, c := range candidates {
 		account := c.Account
-		pass, ok := x.call.Core.Breakers().Enter(route.Key{Organization: x.call.Caller.OrganizationID, Provider: account.ID})
+		pass, ok := x.catalog.Breakers().Enter(route.Key{Organization: x.call.Caller.OrganizationID, Provider: account.ID})
 		if !ok {
 			continue // its circuit breaker is open
 		}
 		known := route.RefusalKey{Key: route.Key{Organization: x.call.Caller.OrganizationID, Provider: account.ID}, Model: c.Model}
-		x.without = x.request.AsksForUsage() && (account.NoStreamOptions || x.call.Core.NoStreamOptions().Has(known))
+		x.without = x.request.AsksForUsage() && (account.NoStreamOptions || x.catalog.NoStreamOptions().Has(known))
 		answer, result, no := x.attempt(ctx, c)
 		if no.again {
 			x.without = true
 			if answer, result, no = x.attempt(ctx, c); answer != nil && answer.Status < http.StatusBadRequest {
-				x.call.Core.NoStreamOptions().Add(known)
+				x.catalog.NoStreamOptions().Add(known)
 			}
 		}
 		pass.Done(result)
@@ -165,10 +167,10 @@ func (x *run) attempt(ctx context.Context, c candidate) (*reply, route.Result, f
 	}
 	core, started := x.call.Core, x.handler.now()
 	x.sent = started
-	response, err := x.handler.Forwarder.Do(app.WithConnectTimeout(ctx, c.Timeouts.Connect), &forward.Request{
+	response, err := x.handler.Forwarder.Do(accounts.WithConnectTimeout(ctx, c.Timeouts.Connect), &forward.Request{
 		Method: http.MethodPost, URL: c.url, Header: x.header, Body: x.body(c.Model),
-		Credential: core.Credential(c.Account),
-		Rules:      c.Account.Provider.Headers(), HeaderTimeout: c.Timeouts.Response, Idle: c.Timeouts.Idle,
+		Credential: x.catalog.Credential(c.Account),
+		Rules:      c.Account.Protocol.Headers(), HeaderTimeout: c.Timeouts.Response, Idle: c.Timeouts.Idle,
 	})
 	if core.Metrics.UpstreamSeconds != nil {
 		core.Metrics.UpstreamSeconds.WithLabelValues(family).Observe(x.handler.now().Sub(started).Seconds())
