@@ -12,14 +12,14 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// placeheld keeps what placeholders say when the answer begins, which is when Caddy fills in headers of the answer.
-type placeheld struct {
+// headerLook keeps the values of placeholders when the answer begins: then Caddy fills in headers of the answer.
+type headerLook struct {
 	*httptest.ResponseRecorder
 	call *Call
 	said [2]any
 }
 
-func (p *placeheld) WriteHeader(status int) {
+func (p *headerLook) WriteHeader(status int) {
 	p.said[0], _ = p.call.placeholder("durward.method")
 	p.said[1], _ = p.call.placeholder("durward.tool")
 	p.ResponseRecorder.WriteHeader(status)
@@ -29,12 +29,12 @@ func (p *placeheld) WriteHeader(status int) {
 func TestRefusedPlaceholders(t *testing.T) {
 	core := &Core{
 		Reader:  inbound.New(inbound.Options{MaxBody: 1 << 10}),
-		Metrics: &Metrics{Calls: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls"}, []string{"family", "outcome"})},
+		Metrics: &Metrics{Calls: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total", Help: "Calls."}, []string{"family", "outcome"})},
 	}
 	call := &Call{Core: core, Caller: new(Caller), Server: new(storage.Server)}
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/mcp/demo", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay"}}`))
 	r.Header = http.Header{"Content-Type": {"application/json"}, "Mcp-Protocol-Version": {"2026-07-28"}, "X-Session-Id": {"tag"}}
-	w := &placeheld{ResponseRecorder: httptest.NewRecorder(), call: call}
+	w := &headerLook{ResponseRecorder: httptest.NewRecorder(), call: call}
 	if _, ok := call.ReadInbound(w, r); ok || w.Code != http.StatusBadRequest {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
