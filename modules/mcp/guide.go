@@ -250,8 +250,8 @@ func (x *exchange) onlyLed() {
 	x.outcome = "not_connected"
 	m := x.Single()
 	if m.Name != app.ConnectTool {
-		gateway.WriteBody(x.w, http.StatusOK, jsonrpc.ToolError(m.ID, textConnected, x.Modern()))
+		x.Reply(x.w, http.StatusOK, jsonrpc.ToolError(m.ID, textConnected, x.Modern()))
 		return
 	}
-	gateway.WriteBody(x.w, http.StatusOK, x.result(m, map[string]any{"content": []any{map[string]any{"type": "text", "text": textConnected}}}))
+	x.Reply(x.w, http.StatusOK, x.result(m, map[string]any{"content": []any{map[string]any{"type": "text", "text": textConnected}}}))
 }

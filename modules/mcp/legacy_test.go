@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
@@ -15,6 +16,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/mcp/inbound"
 	"github.com/durward-gateway/durward/internal/mcp/legacysse"
 	"github.com/durward-gateway/durward/internal/mcp/session"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
@@ -234,6 +237,63 @@ func TestLegacyRefusals(t *testing.T) {
 			}
 			if strings.Contains(w.Body.String(), "evil") || w.Code == http.StatusBadGateway && w.Header().Get("Content-Type") != "application/json" {
 				t.Errorf("%v %s", w.Header(), w.Body)
+			}
+		})
+	}
+}
+
+// lostConnection is the credential source of a user whose connection has ended.
+type lostConnection struct{ app.CredentialSource }
+
+func (lostConnection) Credential(context.Context) (connection.Credential, error) {
+	return connection.Credential{}, &connection.NotConnectedError{Reason: "the provider has ended the access"}
+}
+
+// TestLegacyAnswers checks that an answer of the gateway's own comes on the client's stream: clients of 2024-11-05 read
+// no answer to a POST, and would wait for one until their own timeout. Without the stream, the status says so.
+func TestLegacyAnswers(t *testing.T) {
+	const question = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"`
+	for _, tc := range []struct {
+		name, tool, says string
+		guideOnly        bool
+		credentials      app.CredentialSource
+	}{
+		{"not connected any more", "x", textLost, false, lostConnection{}},
+		{"a call that nobody judged, connected meanwhile", "x", textConnected, true, noCredential{}},
+		{"a call of the gateway's tool, connected meanwhile", app.ConnectTool, textConnected, true, noCredential{}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			l := newLegacy(forward.Limits{}, func(*http.Request) *http.Response { return nil })
+			l.call.Core.Guide, l.call.Credentials, l.call.Decision = true, tc.credentials, &app.Decision{Off: true, GuideOnly: tc.guideOnly}
+			sealed, err := l.call.Core.Sessions.SealEndpoint("https://upstream.example/base/messages", l.call.Binding())
+			if err != nil {
+				t.Fatal(err)
+			}
+			send := func() *httptest.ResponseRecorder {
+				w, _ := l.send(t, http.MethodPost, "/mcp/demo?"+inbound.EndpointParameter+"="+sealed, question+tc.tool+`"}}`)
+				if l.got != nil {
+					t.Error("the upstream was asked")
+				}
+				return w
+			}
+			if w := send(); w.Code < http.StatusBadRequest || !strings.Contains(w.Body.String(), tc.says) {
+				t.Errorf("without a stream: %d %s", w.Code, w.Body)
+			}
+			silent, end := io.Pipe()
+			box := l.call.Core.Desk.NewBox()
+			box.Open(sealed)
+			stream := box.Merge(silent, 1<<20)
+			defer func() {
+				_ = end.Close()
+				stream.Close()
+			}()
+			if w := send(); w.Code != http.StatusAccepted || w.Body.Len() > 0 {
+				t.Fatalf("%d %s", w.Code, w.Body) // nothing would come on the stream
+			}
+			text := make([]byte, 1<<16)
+			n, err := stream.Read(text)
+			if got := string(text[:n]); err != nil || !strings.Contains(got, `"id":7`) || !strings.Contains(got, tc.says) {
+				t.Errorf("%q, %v", got, err)
 			}
 		})
 	}

@@ -48,7 +48,7 @@ func (x *exchange) refuseCredential(ctx context.Context, err error) {
 		return
 	}
 	if m := x.Single(); m != nil && m.Kind == jsonrpc.Request && answersUser(m.Method) && (x.inConversation() || x.call.Led()) {
-		gateway.WriteBody(x.w, http.StatusOK, x.lost(m))
+		x.Reply(x.w, http.StatusOK, x.lost(m))
 		return
 	}
 	gateway.RefuseNotConnected(x.w, x.call.Core.ConnectAddress(x.call.Server), lost.Reason)
