@@ -50,9 +50,9 @@ func RefuseConnectionUnread(w http.ResponseWriter) {
 }
 
 // RefuseProviderAway answers 503: the authorization server of the third party is needed, and does not answer. The
-// client may try again after a time.
+// client may try again after a time. Seconds are rounded up: a client that comes earlier is only refused again.
 func RefuseProviderAway(w http.ResponseWriter, after time.Duration) {
-	w.Header().Set("Retry-After", strconv.Itoa(max(1, int(after/time.Second))))
+	w.Header().Set("Retry-After", strconv.FormatInt(max(1, int64((after+time.Second-1)/time.Second)), 10))
 	WriteError(w, Unavailable, "The account's provider cannot be reached to refresh the connection; try again later")
 }
 

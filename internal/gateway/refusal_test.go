@@ -164,6 +164,8 @@ var refusals = []refused{
 	{"connection unread", gateway.RefuseConnectionUnread, 503, retry, `{"error":"Unavailable","message":"The connection cannot be read at the moment"}`},
 	{"provider away", func(w http.ResponseWriter) { gateway.RefuseProviderAway(w, 90*time.Second) }, 503, http.Header{"Retry-After": {"90"}},
 		`{"error":"Unavailable","message":"The account's provider cannot be reached to refresh the connection; try again later"}`},
+	{"provider away for a part of a second more", func(w http.ResponseWriter) { gateway.RefuseProviderAway(w, 10*time.Second+time.Millisecond) }, 503, http.Header{"Retry-After": {"11"}},
+		`{"error":"Unavailable","message":"The account's provider cannot be reached to refresh the connection; try again later"}`},
 	{"provider away for a moment", func(w http.ResponseWriter) { gateway.RefuseProviderAway(w, time.Millisecond) }, 503, http.Header{"Retry-After": {"1"}},
 		`{"error":"Unavailable","message":"The account's provider cannot be reached to refresh the connection; try again later"}`},
 	{"unrecorded", gateway.RefuseUnrecorded, 503, retry, `{"error":"Unavailable","message":"The call cannot be recorded at the moment, and is not made"}`},
