@@ -55,7 +55,7 @@ func (s *stream) serve() {
 func (s *stream) open(ctx context.Context) *forward.Response {
 	credential, err := s.call.Credentials.Credential(ctx)
 	if err != nil {
-		s.refuse(ctx, err)
+		s.refuse(ctx, fmt.Errorf("%w: %w", errUnread, err))
 		return nil
 	}
 	if s.call.Server.Entry.EventsURL == "" {
@@ -109,6 +109,9 @@ func (s *stream) unrecorded(err error) {
 	gateway.RefuseUnrecorded(s.w)
 }
 
+// errUnread: the credential was not to be had. Its cause may be one for the user, or the store's.
+var errUnread = errors.New("getting the credential")
+
 // refuse answers before the stream has begun.
 func (s *stream) refuse(ctx context.Context, err error) {
 	var lost *connection.NotConnectedError
@@ -132,6 +135,10 @@ func (s *stream) refuse(ctx context.Context, err error) {
 		s.outcome = "client_gone"
 	case ended:
 		s.ended(reason)
+	case errors.Is(err, errUnread): // the upstream was not asked
+		s.outcome = "error"
+		s.call.Core.LogFailure(s.handler.Logger, "opening a stream", err)
+		gateway.RefuseConnectionUnread(s.w)
 	case errors.Is(err, connection.ErrCredentialWanted):
 		s.outcome = "upstream_error"
 		s.call.WantsCredential(s.handler.Logger) //nolint:contextcheck // the note outlives the request
