@@ -74,17 +74,18 @@ func (t *turns) enter(ctx context.Context, organization string) (leave func(), o
 }
 
 const (
-	// slowRevocation is the time after which a provider that cannot be reached takes too long: others wait for its turn.
+	// slowRevocation is the time after which a provider that accepts nothing takes too long: others wait for its turn.
 	slowRevocation = revokeDeadline / 2
 	// silence is the time for which such a provider is not asked again.
 	silence = time.Minute
 )
 
 // errSilent: the provider was not asked, because it has just kept another revocation waiting for nothing.
-var errSilent = errors.New("the provider has just not answered in time")
+var errSilent = errors.New("the provider has just kept another revocation waiting for nothing")
 
-// silences remembers the endpoints that did not answer in time. Without it, a thousand revocations at one provider that
-// hangs would take the organization's turns for hours, also from its other providers. The zero value is ready.
+// silences remembers the endpoints that took long and accepted nothing. Without it, a thousand revocations at one
+// provider that hangs, or refuses slowly, would take the organization's turns for hours, also from its other providers.
+// The zero value is ready.
 type silences struct {
 	endpoints expiring.Map[endpointOf, struct{}]
 }
@@ -96,7 +97,7 @@ func (s *silences) has(e endpointOf, now time.Time) bool {
 	return ok
 }
 
-// note records the end of a request without an answer.
+// note records the end of a request that was not accepted.
 func (s *silences) note(e endpointOf, began, now time.Time) {
 	if now.Sub(began) >= slowRevocation {
 		s.endpoints.Set(e, struct{}{}, now.Add(silence), now)

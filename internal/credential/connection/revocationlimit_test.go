@@ -167,11 +167,12 @@ func TestSilences(t *testing.T) {
 	}
 }
 
-// waitsForNothing is a provider whose endpoint takes some time and then does not answer.
+// waitsForNothing is a provider whose endpoint takes some time and then fails.
 type waitsForNothing struct {
 	Protocol
 	endpoint string
 	wait     func()
+	fails    error
 	asked    *atomic.Int64
 }
 
@@ -181,24 +182,27 @@ func (w waitsForNothing) Revoke(ctx context.Context, r oauth.RevokeRequest) erro
 	}
 	w.asked.Add(1)
 	w.wait()
-	return fmt.Errorf("revocation endpoint: %w", oauth.ErrUnavailable)
+	return fmt.Errorf("revocation endpoint: %w", w.fails)
 }
 
-// TestSilentProvider checks that a provider that kept an organization waiting is left alone for a minute, so that the
-// organization's other providers have their turn. A provider that fails at once is not.
+// TestSilentProvider checks that a provider that kept an organization waiting for nothing is left alone for a minute, so
+// that the organization's other providers have their turn. A provider that fails at once is not.
 func TestSilentProvider(t *testing.T) {
 	const many, endpoint, company = 10, "https://silent.example.test/revoke", "another organization"
 	for name, c := range map[string]struct {
 		takes time.Duration
+		fails error
 		most  int64 // of the requests of one round
 	}{
-		"hangs":         {slowRevocation, revokersOfOne},
-		"fails at once": {0, many},
+		"hangs":           {slowRevocation, oauth.ErrUnavailable, revokersOfOne},
+		"refuses slowly":  {slowRevocation, &oauth.ProtocolError{Endpoint: "revocation", Status: 400}, revokersOfOne},
+		"fails at once":   {0, oauth.ErrUnavailable, many},
+		"refuses at once": {0, &oauth.ProtocolError{Endpoint: "revocation", Status: 400}, many},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := setup(t)
 			asked := new(atomic.Int64)
-			b.Broker.oauth = waitsForNothing{b.Broker.oauth, endpoint, func() { b.clock.advance(c.takes) }, asked}
+			b.Broker.oauth = waitsForNothing{b.Broker.oauth, endpoint, func() { b.clock.advance(c.takes) }, c.fails, asked}
 			for n := range many {
 				b.stored(sealedRevocation{Server: "silent", Endpoint: endpoint, ClientID: "x", Method: oauth.AuthNone, Refresh: fmt.Sprint(n)}, b.who.OrganizationID, 0)
 			}

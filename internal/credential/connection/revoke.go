@@ -182,7 +182,7 @@ func (b *Broker) tell(ctx context.Context, v storage.Revocation, told *sealedRev
 	if b.silences.has(at, began) {
 		return errSilent
 	}
-	if err = b.oauth.Revoke(ctx, request); providerDown(err) {
+	if err = b.oauth.Revoke(ctx, request); err != nil {
 		b.silences.note(at, began, b.now())
 	}
 	return err
