@@ -14,6 +14,29 @@ import (
 	"github.com/durward-gateway/durward/internal/credential/oauth"
 )
 
+// TestSilences checks which endpoints are left alone, and for how long.
+func TestSilences(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	e := endpointOf{"o", "https://a.example.test/revoke"}
+	for took, want := range map[time.Duration]bool{-time.Second: false, 0: false, slowRevocation - 1: false, slowRevocation: true, revokeDeadline: true} {
+		var s silences
+		if s.has(e, now) {
+			t.Error("an endpoint that nobody asked is silent")
+		}
+		s.note(e, now.Add(-took), now)
+		for after, lasts := range map[time.Duration]bool{0: true, silence - 1: true, silence: false} {
+			if got := s.has(e, now.Add(after)); got != (want && lasts) {
+				t.Errorf("%v after an error that took %v: %v", after, took, got)
+			}
+		}
+		for _, other := range []endpointOf{{"p", e.url}, {e.organization, "https://b.example.test/revoke"}} {
+			if s.has(other, now) {
+				t.Errorf("%v is taken for another endpoint", other)
+			}
+		}
+	}
+}
+
 // TestHangingProvider has another organization with more revocations than fit into a batch, all due for longer. Its
 // provider takes the requests and never answers. It holds its own turns only, and nobody else waits for it.
 func TestHangingProvider(t *testing.T) {
@@ -141,29 +164,6 @@ func TestTurns(t *testing.T) {
 	turns.release("a", "1")
 	if turns.release("a", "2"); turns.ofOne["a"] != nil {
 		t.Error("the share of an organization with nothing to revoke is kept")
-	}
-}
-
-// TestSilences checks which endpoints are left alone, and for how long.
-func TestSilences(t *testing.T) {
-	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	e := endpointOf{"o", "https://a.example.test/revoke"}
-	for took, want := range map[time.Duration]bool{-time.Second: false, 0: false, slowRevocation - 1: false, slowRevocation: true, revokeDeadline: true} {
-		var s silences
-		if s.has(e, now) {
-			t.Error("an endpoint that nobody asked is silent")
-		}
-		s.note(e, now.Add(-took), now)
-		for after, lasts := range map[time.Duration]bool{0: true, silence - 1: true, silence: false} {
-			if got := s.has(e, now.Add(after)); got != (want && lasts) {
-				t.Errorf("%v after an error that took %v: %v", after, took, got)
-			}
-		}
-		for _, other := range []endpointOf{{"p", e.url}, {e.organization, "https://b.example.test/revoke"}} {
-			if s.has(other, now) {
-				t.Errorf("%v is taken for another endpoint", other)
-			}
-		}
 	}
 }
 
