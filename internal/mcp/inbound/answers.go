@@ -38,16 +38,16 @@ func (in reading) answersAsAsked() ([]byte, error) {
 		if m.Kind != jsonrpc.Response {
 			continue
 		}
-		own, asked := in.reader.questions.Unmark(m.ID, in.Session.Upstream, in.parties.Binding())
+		own, asked := in.reader.options.Questions.Unmark(m.ID, in.Session.Upstream, in.parties.Binding())
 		if !asked {
-			if in.reader.asked(m.ID) {
+			if in.reader.options.Asked(m.ID) {
 				in.ForGateway = true
 				continue
 			}
 			in.Unasked = true
 			return nil, nil
 		}
-		if in.reader.questions.Again([]byte(jsonrpc.IDValue(m.ID))) {
+		if in.reader.options.Questions.Again([]byte(jsonrpc.IDValue(m.ID))) {
 			in.Repeated++
 		}
 		if elements == nil {

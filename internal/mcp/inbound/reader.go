@@ -46,29 +46,20 @@ type Options struct {
 }
 
 // Reader reads requests. It is safe for concurrent use.
-type Reader struct {
-	maxBody   int64
-	sessions  *session.Codec
-	questions *session.Questions
-	desk      *legacysse.Desk
-	asked     func(id []byte) bool
-	shed      func(w http.ResponseWriter, r *http.Request, lasting bool) bool
-	unread    func(error)
-}
+type Reader struct{ options Options }
 
 // New makes a reader.
 func New(o Options) *Reader {
-	rd := &Reader{maxBody: o.MaxBody, sessions: o.Sessions, questions: o.Questions, desk: o.Desk, asked: o.Asked, shed: o.Shed, unread: o.Unread}
-	if rd.asked == nil {
-		rd.asked = func([]byte) bool { return false }
+	if o.Asked == nil {
+		o.Asked = func([]byte) bool { return false }
 	}
-	if rd.shed == nil {
-		rd.shed = func(http.ResponseWriter, *http.Request, bool) bool { return false }
+	if o.Shed == nil {
+		o.Shed = func(http.ResponseWriter, *http.Request, bool) bool { return false }
 	}
-	if rd.unread == nil {
-		rd.unread = func(error) {}
+	if o.Unread == nil {
+		o.Unread = func(error) {}
 	}
-	return rd
+	return &Reader{o}
 }
 
 // Parties tells who speaks with which server, and what they say.
@@ -93,13 +84,13 @@ func (rd *Reader) Read(w http.ResponseWriter, r *http.Request, parties Parties, 
 		gateway.WriteMethodNotAllowed(w, "GET, POST, DELETE")
 		return refused
 	}
-	if rd.shed(w, r, r.Method == http.MethodGet) {
+	if rd.options.Shed(w, r, r.Method == http.MethodGet) {
 		return unavailable
 	}
 	if !reading.tracking(w) || !reading.body(w) || !reading.session(w) || !reading.message(w) || !reading.answers(w) {
 		return refused
 	}
-	if (in.Kind() == streams.Listen || in.OpensSession()) && rd.shed(w, r, true) {
+	if (in.Kind() == streams.Listen || in.OpensSession()) && rd.options.Shed(w, r, true) {
 		return unavailable
 	}
 	return ""
@@ -131,7 +122,7 @@ func (in reading) body(w http.ResponseWriter) bool {
 		gateway.RefuseMedia(w, err.Error())
 		return false
 	}
-	limit := in.reader.maxBody
+	limit := in.reader.options.MaxBody
 	body, err := forward.ReadBody(in.HTTP, limit)
 	if err != nil {
 		refuseBody(w, err)

@@ -125,7 +125,7 @@ func (in *Request) Reply(w http.ResponseWriter, status int, body []byte) {
 	switch {
 	case in.Endpoint == nil:
 		gateway.WriteBody(w, status, body)
-	case in.reader.desk.Deliver(in.sealed, body):
+	case in.reader.options.Desk.Deliver(in.sealed, body):
 		w.WriteHeader(http.StatusAccepted)
 	default:
 		gateway.WriteBody(w, max(status, http.StatusBadRequest), body)
@@ -135,7 +135,7 @@ func (in *Request) Reply(w http.ResponseWriter, status int, body []byte) {
 // ReplaceBody replaces the request's body by a text from which the gateway's own members were removed. Its error is a
 // *jsonrpc.Error when the text is no message.
 func (in *Request) ReplaceBody(body []byte) error {
-	message, err := jsonrpc.Parse(body, strictjson.Limits{MaxBytes: int(in.reader.maxBody)})
+	message, err := jsonrpc.Parse(body, strictjson.Limits{MaxBytes: int(in.reader.options.MaxBody)})
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func (in reading) session(w http.ResponseWriter) bool {
 		gateway.RefuseSessionGone(w, "initialize")
 		return false
 	}
-	opened, err := in.reader.sessions.Open(sealed[0], in.parties.Binding())
+	opened, err := in.reader.options.Sessions.Open(sealed[0], in.parties.Binding())
 	switch {
 	case errors.Is(err, storage.ErrUnavailable):
 		in.sessionUnread(w, err)
@@ -85,7 +85,7 @@ func (in reading) endpoint(w http.ResponseWriter) bool {
 // unsealEndpoint returns nil for an address that is not this caller's, and for an address of another origin than the
 // server's present one: the credential is for the server. Its error is storage.ErrUnavailable.
 func (in reading) unsealEndpoint(sealed string) (*url.URL, error) {
-	opened, err := in.reader.sessions.OpenEndpoint(sealed, in.parties.Binding())
+	opened, err := in.reader.options.Sessions.OpenEndpoint(sealed, in.parties.Binding())
 	if errors.Is(err, storage.ErrUnavailable) {
 		return nil, err
 	}
@@ -102,6 +102,6 @@ func (in reading) unsealEndpoint(sealed string) (*url.URL, error) {
 
 // sessionUnread answers a request when the key of its session cannot be looked up.
 func (in reading) sessionUnread(w http.ResponseWriter, err error) {
-	in.reader.unread(err)
+	in.reader.options.Unread(err)
 	gateway.RefuseSessionUnread(w)
 }
