@@ -46,17 +46,13 @@ func run(packages []string, explained, at string, whole bool) (int, error) {
 	for _, path := range packages {
 		path = strings.TrimPrefix(strings.TrimSuffix(path, "/"), "./")
 		began := time.Now()
-		changes, err := try(path, at)
-		if err != nil {
-			return 0, fmt.Errorf("%s: %w", path, err)
-		}
 		survivors, hanging := 0, 0
-		for _, change := range changes {
+		count, err := try(path, at, func(change *change) {
 			switch change.outcome {
 			case survived, unreached:
 				survivors++
 				if reasons.take(change.name()) {
-					continue
+					return
 				}
 				left++
 				fmt.Printf("SURVIVES %s (line %d, %s)\n", change.name(), change.line, change.outcome)
@@ -64,6 +60,9 @@ func run(packages []string, explained, at string, whole bool) (int, error) {
 				hanging++
 				fmt.Printf("hangs    %s (line %d)\n", change.name(), change.line)
 			}
+		})
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", path, err)
 		}
 		if whole {
 			for _, name := range reasons.unused(path) {
@@ -72,7 +71,7 @@ func run(packages []string, explained, at string, whole bool) (int, error) {
 			}
 		}
 		fmt.Printf("%s: %d changes, %d survive, %d hang until the time-out, %s\n",
-			path, len(changes), survivors, hanging, time.Since(began).Round(time.Second))
+			path, count, survivors, hanging, time.Since(began).Round(time.Second))
 	}
 	return left, nil
 }

@@ -25,6 +25,10 @@ const (
 	shortest = 20 * time.Second
 	// quick are tests that take less of the processor's time.
 	quick = 300 * time.Millisecond
+	// narrowest is the number of tests that run before the others: those that reach the fewest changes.
+	narrowest = 3
+	// progress is the number of changes after which the terminal shows how many are done.
+	progress = 50
 	// addresses are the KiB of memory that a test may ask for. A loop that lost its end asks for all that the machine has.
 	addresses = "8388608"
 	// reachLimit is the longest that one test of an unchanged package may run.
@@ -49,27 +53,38 @@ type test struct {
 	reaches map[int]bool
 }
 
-// try switches each change of a package on by itself, and returns them all with the results of the tests.
-func try(folder, at string) ([]*change, error) {
+// try switches each change of a package on by itself. It calls report with each one, after the tests, from one goroutine
+// at a time, and returns their number.
+func try(folder, at string, report func(*change)) (int, error) {
 	scratch, err := os.MkdirTemp("", "mutants")
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	defer os.RemoveAll(scratch)
 	s := &subject{folder: folder, scratch: scratch, binary: filepath.Join(scratch, "tests")}
 	if err := s.read(); err != nil {
-		return nil, err
+		return 0, err
 	}
 	if err := s.compile(); err != nil {
-		return nil, err
+		return 0, err
 	}
 	tests, err := s.reach()
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	changes := slices.DeleteFunc(slices.Clone(s.changes), func(c *change) bool { return !strings.Contains(c.name(), at) })
-	inParallel(len(changes), func(i int) { s.switchOn(changes[i], tests) })
-	return changes, nil
+	var reporting sync.Mutex
+	done := 0
+	inParallel(len(changes), func(i int) {
+		s.switchOn(changes[i], tests)
+		reporting.Lock()
+		defer reporting.Unlock()
+		report(changes[i])
+		if done++; done%progress == 0 {
+			fmt.Fprintf(os.Stderr, "%s: %d of %d changes\n", folder, done, len(changes))
+		}
+	})
+	return len(changes), nil
 }
 
 // read finds the changes of the files that are compiled here.
@@ -213,20 +228,23 @@ func (s *subject) reachOne(t *test) error {
 	return nil
 }
 
-// switchOn runs the tests that reach a change, with the change: the quick ones first, for one of those notices nearly every change.
+// switchOn runs the tests that reach a change, with the change: the narrowest first, then the other quick ones, for one of
+// those notices nearly every change.
 func (s *subject) switchOn(c *change, tests []*test) {
-	var first, later []*test
+	var quickOnes, later []*test
 	for _, t := range tests {
 		switch {
 		case !t.reaches[c.number]:
 		case t.worked < quick:
-			first = append(first, t)
+			quickOnes = append(quickOnes, t)
 		default:
 			later = append(later, t)
 		}
 	}
+	slices.SortStableFunc(quickOnes, func(a, b *test) int { return len(a.reaches) - len(b.reaches) })
+	first := quickOnes[:min(narrowest, len(quickOnes))]
 	c.outcome = unreached
-	for _, some := range [][]*test{first, later} {
+	for _, some := range [][]*test{first, quickOnes[len(first):], later} {
 		if len(some) == 0 {
 			continue
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/durward-gateway/durward/internal/llm/metering"
 	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/storage"
-	"github.com/durward-gateway/durward/storage/sqlite"
+	"github.com/durward-gateway/durward/storage/sqlite/sqlitetest"
 )
 
 func TestPricesAreRead(t *testing.T) {
@@ -52,11 +52,7 @@ func (s localStore) DataDirectory() string { return s.dir }
 // resources close.
 func TestUsageIsKept(t *testing.T) {
 	dir := t.TempDir()
-	store, err := sqlite.Open(t.Context(), filepath.Join(dir, "durward.db"), sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
+	store := sqlitetest.Open(t)
 	r := &resources{store: store, epochs: new(cache.Epochs)}
 	t.Cleanup(store.OnChange(r.epochs.Bump))
 	if err := r.makeUsage(localStore{dir: dir}); err != nil {

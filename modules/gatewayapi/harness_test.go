@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -30,7 +29,7 @@ import (
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/providers"
 	"github.com/durward-gateway/durward/storage"
-	"github.com/durward-gateway/durward/storage/sqlite"
+	"github.com/durward-gateway/durward/storage/sqlite/sqlitetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -76,11 +75,7 @@ func (f *faultyStore) RevokeAPIKey(ctx context.Context, organization, id string,
 
 func newAPI(t *testing.T) *api {
 	t.Helper()
-	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "durward.db"), sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
+	store := sqlitetest.Open(t)
 	now := func() time.Time { return start }
 	master, err := seal.ParseMasterKey(seal.NewMasterKey())
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -34,7 +33,7 @@ import (
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
-	"github.com/durward-gateway/durward/storage/sqlite"
+	"github.com/durward-gateway/durward/storage/sqlite/sqlitetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -92,11 +91,7 @@ func (f *faultyStore) Servers(ctx context.Context, filter storage.ServerFilter) 
 
 func newAPI(t *testing.T) *api {
 	t.Helper()
-	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "durward.db"), sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
+	store := sqlitetest.Open(t)
 	a := &api{t: t, store: &faultyStore{Store: store}, log: &bytes.Buffer{}}
 	now := func() time.Time { return start }
 	master, err := seal.ParseMasterKey(seal.NewMasterKey())

@@ -10,7 +10,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
-	"github.com/durward-gateway/durward/storage/sqlite"
+	"github.com/durward-gateway/durward/storage/sqlite/sqlitetest"
 )
 
 // TestForm covers attack K06: the form of a key, and that no two are the same.
@@ -96,12 +96,7 @@ func TestDigests(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := func() storage.Store {
-		s, err := sqlite.Open(t.Context(), t.TempDir()+"/d.db", sqlite.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = s.Close() })
-		return s
+		return sqlitetest.Open(t)
 	}
 	ours, theirs := store(), store()
 	key := New()

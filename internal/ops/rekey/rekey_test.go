@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +23,7 @@ import (
 	"github.com/durward-gateway/durward/storage/postgres"
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 	"github.com/durward-gateway/durward/storage/sqlite"
+	"github.com/durward-gateway/durward/storage/sqlite/sqlitetest"
 	"github.com/durward-gateway/durward/storage/storagetest"
 )
 
@@ -54,12 +54,8 @@ func ring(t *testing.T, store storage.DataKeys, masters ...seal.MasterKey) *seal
 // place.
 func filled(t *testing.T, master seal.MasterKey, rows int) (path string, store *sqlite.Store) {
 	t.Helper()
-	path = filepath.Join(t.TempDir(), "durward.db")
-	store, err := sqlite.Open(t.Context(), path, sqlite.Options{Timeout: patient})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
+	path = sqlitetest.Path(t)
+	store = sqlitetest.OpenAt(t, path, sqlite.Options{Timeout: patient})
 	k := ring(t, store, master)
 	tables, err := store.Tables(t.Context())
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +20,7 @@ import (
 	"github.com/durward-gateway/durward/storage/postgres/counters"
 	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 	"github.com/durward-gateway/durward/storage/sqlite"
+	"github.com/durward-gateway/durward/storage/sqlite/sqlitetest"
 	"github.com/durward-gateway/durward/storage/storagetest"
 )
 
@@ -32,7 +32,7 @@ const patient = time.Minute
 // filled returns a SQLite store with n rows in every table, and a function that changes it from outside.
 func filled(t *testing.T, n int) (path string, execute func(query string, args ...any)) {
 	t.Helper()
-	path = filepath.Join(t.TempDir(), "durward.db")
+	path = sqlitetest.Path(t)
 	s, err := sqlite.Open(t.Context(), path, sqlite.Options{Timeout: patient})
 	if err != nil {
 		t.Fatal(err)
@@ -273,7 +273,7 @@ func TestRefuses(t *testing.T) {
 		t.Errorf("anew, onto what is no copy under way: %v", err)
 	}
 
-	empty, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "empty.db"), sqlite.Options{Timeout: patient})
+	empty, err := sqlite.Open(t.Context(), sqlitetest.Path(t), sqlite.Options{Timeout: patient})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -317,7 +317,7 @@ func TestTextThatCannotBeKept(t *testing.T) {
 // target.
 func TestSecretsOpenAfterTheMove(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "durward.db")
+	path := sqlitetest.Path(t)
 	s, err := sqlite.Open(t.Context(), path, sqlite.Options{Timeout: patient})
 	if err != nil {
 		t.Fatal(err)
