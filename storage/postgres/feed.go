@@ -174,6 +174,7 @@ func (f *feed) expire(ctx context.Context) {
 }
 
 func (f *feed) run(ctx context.Context) {
+	defer f.disconnect(ctx) // a feed that is closed before it follows, or just after it has reconnected, has a connection
 	for ctx.Err() == nil {
 		if f.conn == nil {
 			f.reconnect(ctx)
@@ -181,12 +182,20 @@ func (f *feed) run(ctx context.Context) {
 		}
 		if err := f.follow(ctx); err != nil {
 			f.failed(ctx, err)
-			closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), pollTimeout)
-			_ = f.conn.Close(closing) // broken, or no longer needed
-			cancel()
-			f.conn = nil
+			f.disconnect(ctx)
 		}
 	}
+}
+
+// disconnect ends the connection, which is broken or no longer needed.
+func (f *feed) disconnect(ctx context.Context) {
+	if f.conn == nil {
+		return
+	}
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), pollTimeout)
+	defer cancel()
+	_ = f.conn.Close(closing)
+	f.conn = nil
 }
 
 // failed remembers the reason why nothing is heard.

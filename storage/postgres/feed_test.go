@@ -101,6 +101,20 @@ func TestFeed(t *testing.T) {
 	}, own, other, another)
 }
 
+// TestCloseDisconnects checks that a feed leaves no connection behind when it is closed before its goroutine began to
+// follow: a store that is closed just after it was opened.
+func TestCloseDisconnects(t *testing.T) {
+	t.Parallel()
+	f, _ := quietFeed(t, pgtest.Copy(t, migrated))
+	conn := f.conn
+	closed, stop := context.WithCancel(t.Context())
+	stop()
+	f.run(closed)
+	if !conn.IsClosed() {
+		t.Error("the connection of a closed feed is open")
+	}
+}
+
 // poll waits until feeds have polled twice since now.
 func poll(t *testing.T, stores ...*Store) {
 	t.Helper()

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -17,7 +18,16 @@ func TestMain(m *testing.M) {
 // open makes an empty store that is closed when the test ends.
 func open(t *testing.T, opts Options) *Store {
 	t.Helper()
-	return openAt(t, pgtest.Database(t), opts)
+	return openAt(t, pgtest.Copy(t, migrated), opts)
+}
+
+// migrated brings the schema of an empty database up to date.
+func migrated(dsn string) error {
+	s, err := Open(context.Background(), dsn, Options{})
+	if err != nil {
+		return err
+	}
+	return s.Close()
 }
 
 // openAt opens the store of a database.

@@ -31,6 +31,8 @@ var shared struct {
 	sync.Mutex
 	server *Server
 	admin  string // the URL of the user who makes databases
+	// filled is the name of the database that Copy copies; "" until it is made.
+	filled string
 }
 
 // Main runs the tests of a binary and stops the server that Database started. In TestMain it replaces m:
@@ -42,23 +44,69 @@ func (m Main) Run() int {
 	code := m.M.Run()
 	shared.Lock()
 	defer shared.Unlock()
-	if shared.server != nil {
-		if err := shared.server.remove(); err != nil {
-			fmt.Fprintln(os.Stderr, "pgtest:", err)
-			return 1
-		}
+	if err := clean(); err != nil {
+		fmt.Fprintln(os.Stderr, "pgtest:", err)
+		return 1
 	}
 	return code
+}
+
+// clean removes the shared server. On a server of somebody else it drops the database of Copy.
+func clean() error {
+	if shared.server != nil {
+		return shared.server.remove()
+	}
+	if shared.filled == "" {
+		return nil
+	}
+	return run(shared.admin, `DROP DATABASE `+shared.filled+` WITH (FORCE)`)
 }
 
 // Database makes an empty database and returns its URL. It is dropped when the test ends.
 func Database(tb testing.TB) string {
 	tb.Helper()
 	admin := sharedAdmin(tb)
-	name := "durward_" + strings.ToLower(rand.Text())
-	exec(tb, admin, `CREATE DATABASE `+name+` OWNER `+role+` TEMPLATE template0`)
-	tb.Cleanup(func() { exec(tb, admin, `DROP DATABASE `+name+` WITH (FORCE)`) })
+	name := makeDatabase(tb, admin, "template0")
+	tb.Cleanup(func() { dropDatabase(tb, admin, name) })
 	return address(tb, admin, role, name)
+}
+
+// Copy makes a database like one that fill has filled, and returns its URL. It is dropped when the test ends. Only the
+// first call of a test binary calls fill, with the URL of an empty database that nobody may use when fill has returned.
+func Copy(tb testing.TB, fill func(url string) error) string {
+	tb.Helper()
+	admin := sharedAdmin(tb)
+	name := makeDatabase(tb, admin, filled(tb, admin, fill))
+	tb.Cleanup(func() { dropDatabase(tb, admin, name) })
+	return address(tb, admin, role, name)
+}
+
+// filled returns the name of the database that is copied. Main drops it, when the server is not its own.
+func filled(tb testing.TB, admin string, fill func(url string) error) string {
+	tb.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.filled == "" {
+		name := makeDatabase(tb, admin, "template0")
+		if err := fill(address(tb, admin, role, name)); err != nil {
+			dropDatabase(tb, admin, name)
+			tb.Fatal("filling a database: ", err)
+		}
+		shared.filled = name
+	}
+	return shared.filled
+}
+
+func makeDatabase(tb testing.TB, admin, template string) (name string) {
+	tb.Helper()
+	name = "durward_" + strings.ToLower(rand.Text())
+	exec(tb, admin, `CREATE DATABASE `+name+` OWNER `+role+` TEMPLATE `+template)
+	return name
+}
+
+func dropDatabase(tb testing.TB, admin, name string) {
+	tb.Helper()
+	exec(tb, admin, `DROP DATABASE `+name+` WITH (FORCE)`)
 }
 
 // Superuser returns the URL of a database of Database for a user to whom row-level security does not apply.
@@ -122,14 +170,19 @@ func address(tb testing.TB, admin, user, database string) string {
 // exec runs a statement on a connection of its own.
 func exec(tb testing.TB, dsn, statement string) {
 	tb.Helper()
+	if err := run(dsn, statement); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func run(dsn, statement string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
-		tb.Fatal(err)
+		return err
 	}
 	defer conn.Close(ctx)
-	if _, err := conn.Exec(ctx, statement); err != nil {
-		tb.Fatal(err)
-	}
+	_, err = conn.Exec(ctx, statement)
+	return err
 }
