@@ -26,7 +26,7 @@ type rejections struct {
 }
 
 func (*rejections) Credential(context.Context) (connection.Credential, error) {
-	return connection.Credential{}, nil
+	return connection.None(), nil
 }
 
 func (r *rejections) Rejected(context.Context, connection.Credential) (connection.Credential, error) {

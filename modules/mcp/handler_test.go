@@ -29,7 +29,7 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 type noCredential struct{}
 
 func (noCredential) Credential(context.Context) (connection.Credential, error) {
-	return connection.Credential{}, nil
+	return connection.None(), nil
 }
 
 func (noCredential) Rejected(context.Context, connection.Credential) (connection.Credential, error) {

@@ -26,7 +26,7 @@ import (
 type public struct{ app.CredentialSource }
 
 func (public) Credential(context.Context) (connection.Credential, error) {
-	return connection.Credential{}, nil
+	return connection.None(), nil
 }
 
 type roundTrip func(*http.Request) (*http.Response, error)

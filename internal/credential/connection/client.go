@@ -115,7 +115,7 @@ func (b *Broker) putClient(ctx context.Context, s storage.Server, d oauth.Discov
 	} else if err != nil {
 		return storage.OAuthClient{}, &ConfigurationError{Cause: err}
 	}
-	if c.ClientID == stored.ClientID && c.Kind == stored.Kind { // facts learned by asking are kept
+	if c.ClientID == stored.ClientID { // facts learned by asking are kept
 		c.RefreshResourceOff, c.Refused = stored.RefreshResourceOff, stored.Refused
 		if s.Entry.Options.AuthMethod == "" && (c.AuthMethod == oauth.AuthNone) == (stored.AuthMethod == oauth.AuthNone) {
 			c.AuthMethod = stored.AuthMethod

@@ -293,10 +293,23 @@ func TestIssuerChanges(t *testing.T) {
 			moved := newProvider(t)
 			b.change(func(e *storage.DirectoryEntry) { e.URL = moved.URL + "/mcp" })
 			b.begin()
-			if got := b.client(); got.Issuer != moved.URL || got.Origin != moved.URL {
+			if got := b.client(); got.Issuer != moved.URL || got.Origin != moved.URL || get(moved, func(p *provider) int { return p.registers }) != 1 {
 				t.Errorf("the client is %+v", got)
 			}
 		})
+	}
+}
+
+// TestIssuerChangesWithClient checks that an administrator who names a client of another authorization server is not taken
+// for an upstream that has changed sides.
+func TestIssuerChangesWithClient(t *testing.T) {
+	b := setup(t)
+	b.begin()
+	b.configured(storage.EntryOptions{})
+	b.provider.set(func(p *provider) { p.issuer = p.URL + "/other" })
+	b.begin()
+	if got := b.client(); got.Issuer != b.provider.URL+"/other" || got.ClientID != "configured-id" {
+		t.Errorf("the client is %+v", got)
 	}
 }
 

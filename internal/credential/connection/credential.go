@@ -26,6 +26,9 @@ type Credential struct {
 	expires time.Time
 }
 
+// None returns the credential for a server that needs none.
+func None() Credential { return Credential{kind: storage.ProviderNone} }
+
 // Version distinguishes the states of a connection. It is 0 for servers that need no credential.
 func (c Credential) Version() int64 { return c.version }
 
@@ -36,7 +39,7 @@ func (c Credential) ExpiresAt() time.Time { return c.expires }
 // Apply puts the credential on a request and replaces any value under its name. It changes nothing and returns an error
 // if the request goes to another origin than the one that the credential was made for.
 func (c Credential) Apply(r *http1.Request) error {
-	if c.kind == storage.ProviderNone || c.kind == "" {
+	if c.kind == storage.ProviderNone {
 		return nil
 	}
 	if !c.place.holds(r.URL) {

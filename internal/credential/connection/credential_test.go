@@ -70,6 +70,17 @@ func TestApply(t *testing.T) {
 	}
 }
 
+// TestNoCredential checks that a credential that nobody made is no permission to send a request without one.
+func TestNoCredential(t *testing.T) {
+	r := &http1.Request{URL: &url.URL{Scheme: "https", Host: "a.test"}}
+	if err := new(Credential).Apply(r); err == nil {
+		t.Error("the request goes out without a credential")
+	}
+	if err := None().Apply(r); err != nil || len(r.Fields) != 0 {
+		t.Errorf("a server that needs none: %v, %v", err, r.Fields)
+	}
+}
+
 // TestPrefix checks that a blank follows a prefix that ends with a letter or digit, and no other.
 func TestPrefix(t *testing.T) {
 	for last, blank := range map[string]bool{

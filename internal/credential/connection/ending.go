@@ -142,7 +142,7 @@ func (b *Broker) spares(by *storage.Connection, client storage.OAuthClient, then
 // sameProvider reports whether a connection's tokens are of the provider with an issuer and endpoints at origins. An
 // administrator may leave the issuer out of an entry, add it, or move the endpoints without it. Then the endpoints tell.
 func (b *Broker) sameProvider(c *storage.Connection, issuer, origins string) bool {
-	if (c.Issuer == "" || issuer == "") && origins != "" && c.SealedCredential != nil {
+	if (c.Issuer == "" || issuer == "") && origins != "" {
 		if g, err := b.openSealed(*c); err == nil && g.Issued.Origins != "" {
 			return slices.ContainsFunc(strings.Fields(origins), func(o string) bool {
 				return slices.Contains(strings.Fields(g.Issued.Origins), o)

@@ -169,6 +169,23 @@ func TestEndingRunsAgain(t *testing.T) {
 	b.counted(map[Event]int64{NotRevoked: 1})
 }
 
+// TestSpeakerOfFormerClient checks that tokens of a former client without an address to revoke them at are not said to be
+// at one that has changed.
+func TestSpeakerOfFormerClient(t *testing.T) {
+	b := setup(t)
+	b.connect()
+	now := b.client()
+	for client, want := range map[string]error{"former": nil, now.ClientID: errEndpointMoved} {
+		former := b.connection()
+		former.ClientID = client
+		ended := storage.Ended{Former: former, Server: b.server, Client: &now}
+		endpoint, _, err := b.newEnding().speaker(ended, issued{Kind: storage.ClientRegistered, Origins: "https://id.test"})
+		if endpoint != "" || !errors.Is(err, want) {
+			t.Errorf("%s: %q, %v", client, endpoint, err)
+		}
+	}
+}
+
 // TestEndingWithoutClient checks that the tokens of a connection are revoked as their grant says when the store has no
 // client of the server.
 func TestEndingWithoutClient(t *testing.T) {

@@ -78,7 +78,7 @@ func (b *Broker) CredentialOf(ctx context.Context, key storage.ConnectionKey, se
 	}
 	kind := KindOf(&server.Entry)
 	if kind == storage.ProviderNone {
-		return Credential{kind: kind}, nil
+		return None(), nil
 	}
 	if server.Status == storage.ServerPending {
 		return Credential{}, errAdministrator

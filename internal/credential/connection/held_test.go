@@ -392,6 +392,9 @@ func TestPlacedAsAsked(t *testing.T) {
 		t.Errorf("%q, %v", c.params.Name, err)
 	}
 	h := held{cred: Credential{kind: storage.ProviderAPIKey}}
+	if c, err := h.on(storage.AuthParams{}); err != nil || c.kind != storage.ProviderAPIKey {
+		t.Errorf("without parameters, nothing worked out before: %+v, %v", c, err)
+	}
 	h.place(storage.AuthParams{Name: "X-First"})
 	if c, err := h.on(storage.AuthParams{Name: "X-Second"}); err != nil || c.params.Name != "X-Second" {
 		t.Errorf("worked out before: %q, %v", c.params.Name, err)

@@ -50,7 +50,7 @@ func sumOf(clientID string, secret seal.Secret) seal.Secret {
 
 // had reports whether the client had this secret when the tokens were issued.
 func (i issued) had(clientID string, secret seal.Secret) bool {
-	return !secret.Empty() && !i.Sum.Empty() && i.Sum.Equal(sumOf(clientID, secret))
+	return i.Sum.Equal(sumOf(clientID, secret)) // no secret, and none remembered, have no digest
 }
 
 // unknownOrigin is the origin of no URL.

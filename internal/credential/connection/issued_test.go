@@ -181,6 +181,42 @@ func TestIssuedIsKnown(t *testing.T) {
 	}
 }
 
+// TestStands checks when the server of a connection may revoke its tokens as it is now: while it is at the place where
+// they were issued. Otherwise its configured secret would go to a provider that it is not for.
+func TestStands(t *testing.T) {
+	at := storage.OAuthEndpoints{Resource: "https://up.test/mcp", Issuer: "https://id.test", TokenEndpoint: "https://id.test/token", RevocationEndpoint: "https://id.test/revoke"}
+	for name, c := range map[string]struct {
+		kind   storage.OAuthClientKind
+		change func(ended *storage.Ended, i *issued)
+		want   bool
+	}{
+		"unchanged":                   {storage.ClientConfigured, func(*storage.Ended, *issued) {}, true},
+		"the server moved":            {storage.ClientConfigured, func(e *storage.Ended, _ *issued) { e.Server.Entry.URL = "https://other.test/mcp" }, false},
+		"the server is nowhere":       {storage.ClientConfigured, func(e *storage.Ended, _ *issued) { e.Server.Entry.URL = "none" }, false},
+		"another resource":            {storage.ClientConfigured, func(e *storage.Ended, _ *issued) { e.Client.Endpoints.Resource = "https://up.test/v2" }, false},
+		"another issuer in the entry": {storage.ClientConfigured, func(e *storage.Ended, _ *issued) { e.Server.Entry.OAuth.Issuer = "https://other.test" }, false},
+		"tokens elsewhere":            {storage.ClientConfigured, func(e *storage.Ended, _ *issued) { e.Client.Endpoints.TokenEndpoint = "https://other.test/token" }, false},
+		"revocations elsewhere":       {storage.ClientConfigured, func(e *storage.Ended, _ *issued) { e.Client.Endpoints.RevocationEndpoint = "https://other.test/revoke" }, false},
+		"entry with other endpoints":  {storage.ClientConfigured, func(e *storage.Ended, _ *issued) { e.Server.Entry.OAuth.TokenEndpoint = "https://other.test/token" }, false},
+		"no revocations any more":     {storage.ClientConfigured, func(e *storage.Ended, _ *issued) { e.Client.Endpoints.RevocationEndpoint = "" }, false},
+		"no revocations ever": {storage.ClientConfigured, func(e *storage.Ended, i *issued) {
+			e.Client.Endpoints.RevocationEndpoint, i.Endpoint = "", ""
+		}, true},
+		"registered, the server moved": {storage.ClientRegistered, func(e *storage.Ended, _ *issued) { e.Server.Entry.URL = "https://other.test/mcp" }, true},
+	} {
+		client := storage.OAuthClient{Kind: c.kind, Endpoints: at}
+		ended := storage.Ended{
+			Former: storage.Connection{Origin: "https://up.test", Resource: at.Resource, Issuer: at.Issuer}, Client: &client,
+			Server: storage.Server{Entry: storage.DirectoryEntry{Source: storage.SourceCustom, URL: "https://up.test/mcp", Provider: storage.ProviderOAuth2}},
+		}
+		i := issued{Endpoint: at.RevocationEndpoint, Origins: "https://id.test"}
+		c.change(&ended, &i)
+		if got := i.stands(ended); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 // TestRevokeAt checks at which endpoint tokens are revoked: their provider's own, also after somebody has changed the
 // entry or taken the endpoint out of it.
 func TestRevokeAt(t *testing.T) {

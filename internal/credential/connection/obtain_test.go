@@ -119,6 +119,35 @@ func TestUnusableClientWithoutProvider(t *testing.T) {
 	}
 }
 
+// TestClientOfBrokenProvider checks that nobody is sent to a provider whose metadata is wrong: only one that does not answer
+// is believed to be as it was.
+func TestClientOfBrokenProvider(t *testing.T) {
+	b := setup(t)
+	b.begin()
+	b.clock.advance(sightingLifetime)
+	b.provider.set(func(p *provider) { p.issuer = p.URL + "/nowhere" })
+	if r, err := b.Connect(t.Context(), b.who, b.server, ConnectRequest{}); !errors.Is(err, ErrOAuthConfiguration) || r.AuthURL != nil {
+		t.Errorf("%+v, %v", r, err)
+	}
+	b.provider.Close()
+	b.begin()
+}
+
+// TestSecretEndIsKept checks that the end of a registered secret is known after another look at the provider.
+func TestSecretEndIsKept(t *testing.T) {
+	b := setup(t)
+	end := b.clock.now().Add(24 * time.Hour).Truncate(time.Second)
+	b.provider.set(func(p *provider) { p.expires = end.Unix() })
+	for range 2 {
+		b.begin()
+		if got := b.client().SecretExpiresAt; !got.Equal(end) {
+			t.Errorf("it ends at %s", got)
+		}
+		b.clock.advance(sightingLifetime)
+		b.change(func(e *storage.DirectoryEntry) { e.Scopes = []string{"more"} }) // the record changes
+	}
+}
+
 // TestNewClientIsBelieved checks that a client that was registered just now is not tried before a browser is sent there.
 func TestNewClientIsBelieved(t *testing.T) {
 	b := setup(t)
@@ -215,6 +244,14 @@ func TestLearnedMethodGivesWay(t *testing.T) {
 			}
 		})
 	}
+	t.Run("nothing was found out", func(t *testing.T) {
+		b := setup(t)
+		b.configured(storage.EntryOptions{AuthMethod: oauth.AuthPost})
+		b.begin()
+		if got := b.client().AuthMethod; got != oauth.AuthPost {
+			t.Errorf("by %s", got)
+		}
+	})
 	t.Run("the secret is taken away", func(t *testing.T) {
 		b := setup(t)
 		b.configured(storage.EntryOptions{})

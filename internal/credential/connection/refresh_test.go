@@ -150,11 +150,18 @@ func TestProviderDown(t *testing.T) {
 	if !strings.Contains(b.log.String(), "msg=refreshing") {
 		t.Error("Z-A01 silent")
 	}
-	b.provider.set(func(p *provider) { p.down = false })
+	b.provider.set(func(p *provider) { p.down, p.expiresIn = false, 600 })
 	failed := int64(b.refreshes())
 	b.clock.advance(lastWait + lastWait/4)
 	b.use(b.Broker)
 	b.counted(map[Event]int64{RefreshFailed: failed, Refreshed: 1})
+	// The success ends the series of failures: the next wait is the first one again.
+	b.provider.set(func(p *provider) { p.down = true })
+	b.clock.advance(10 * time.Minute)
+	var un *UnavailableError
+	if _, err := b.Credential(t.Context(), b.key, &b.server); !errors.As(err, &un) || un.RetryAfter > firstWait+firstWait/4 {
+		t.Errorf("after a success: %v", err)
+	}
 }
 
 func TestInvalidGrant(t *testing.T) {

@@ -145,6 +145,20 @@ func TestRefreshSendsNoOtherSecret(t *testing.T) {
 	}
 }
 
+// TestRefreshOfRegisteredClient refreshes after the entry has named another provider's endpoints. The secret of a registered
+// client belongs to it alone, so the former provider is asked.
+func TestRefreshOfRegisteredClient(t *testing.T) {
+	b := setup(t)
+	b.provider.set(func(p *provider) { p.expires = b.clock.now().Add(48 * time.Hour).Unix() })
+	b.connect()
+	other, _ := otherProvider(t)
+	b.change(func(e *storage.DirectoryEntry) { e.OAuth.TokenEndpoint = other + "/token" })
+	b.clock.advance(2 * time.Hour)
+	if _, err := b.Credential(t.Context(), b.key, &b.server); err != nil || b.refreshes() != 1 {
+		t.Errorf("%v; the provider was asked %d times", err, b.refreshes())
+	}
+}
+
 // TestCallbackSendsNoOtherSecret changes the provider and the secret of a client while a user is at the former provider.
 func TestCallbackSendsNoOtherSecret(t *testing.T) {
 	b := setup(t)

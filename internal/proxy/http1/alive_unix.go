@@ -16,9 +16,6 @@ func liveness(sys syscall.RawConn) func() bool {
 	)
 	probe := func(fd uintptr) bool {
 		_, err := syscall.Read(int(fd), one[:])
-		for errors.Is(err, syscall.EINTR) {
-			_, err = syscall.Read(int(fd), one[:])
-		}
 		alive = errors.Is(err, syscall.EAGAIN)
 		return true
 	}

@@ -70,6 +70,20 @@ func TestWatchEnds(t *testing.T) {
 	}
 }
 
+// TestContextWithoutEnd checks that a connection is kept after a request whose context never ends.
+func TestContextWithoutEnd(t *testing.T) {
+	c := New(&inMemory{conns: []*memory{newMemory(1<<20, false, []byte(ok))}}, Options{})
+	answer, err := c.Send(context.Background(), &Request{URL: &url.URL{Scheme: "http", Host: "a.test"}}) //nolint:usetesting // a test's context ends
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, answer.Body)
+	if c.pool.idle != 1 {
+		t.Errorf("%d idle connections", c.pool.idle)
+	}
+	c.CloseIdleConnections()
+}
+
 // over1 dials one connection.
 type over1 struct {
 	of   net.Conn
