@@ -276,12 +276,13 @@ func (s *subject) outcomeOf(c *change, tests []*test) outcome {
 	return noticed
 }
 
-// command runs the tests' binary where its package lies. What it started is given up with it. Tests with random steps take
+// command runs the tests' binary where its package lies. What it started is given up with it, and the files of tests that
+// were stopped are removed with the scratch folder. Tests with random steps take
 // the same steps in each run, so that a change survives always or never, and look for no shorter steps when they fail.
 func (s *subject) command(ctx context.Context, arguments ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, "sh", append([]string{"-c", `ulimit -v ` + addresses + `; exec "$0" "$@"`, s.binary}, arguments...)...)
 	command.Dir = s.folder
-	command.Env = append(os.Environ(), "GOMEMLIMIT=2GiB", "RAPID_SEED=1", "RAPID_SHRINKTIME=0s", "RAPID_NOFAILFILE=1")
+	command.Env = append(os.Environ(), "TMPDIR="+s.scratch, "GOMEMLIMIT=2GiB", "RAPID_SEED=1", "RAPID_SHRINKTIME=0s", "RAPID_NOFAILFILE=1")
 	command.WaitDelay = time.Second
 	return command
 }
