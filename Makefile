@@ -34,6 +34,11 @@ help: ## list the targets
 build: ## build bin/durward (VERSION=v1.2.3 names the release)
 	go build -ldflags="$(if $(VERSION),-X main.version=$(VERSION))" -o bin/durward ./cmd/durward
 
+# Neither development mode nor tables of symbols: the stacks of errors need none.
+.PHONY: release
+release: ## build bin/release/durward for production, without development mode (VERSION=v1.2.3 names the release)
+	go build -tags=$(TAGS),nodev -ldflags="-s -w$(if $(VERSION), -X main.version=$(VERSION))" -o bin/release/durward ./cmd/durward
+
 .PHONY: setup
 setup: ## install what the tests need (Debian as root), elsewhere say what is missing
 	.ci/setup

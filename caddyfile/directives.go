@@ -7,7 +7,6 @@ import (
 
 	"github.com/durward-gateway/durward/modules/auth"
 	"github.com/durward-gateway/durward/modules/credential"
-	"github.com/durward-gateway/durward/modules/devidp"
 	"github.com/durward-gateway/durward/modules/gatewayapi"
 	"github.com/durward-gateway/durward/modules/limit"
 	"github.com/durward-gateway/durward/modules/llm"
@@ -33,8 +32,7 @@ type directive struct {
 
 // pipeline lists the handler directives, in the order in which a request passes them. Caddy sorts the directives of a
 // site into this order whatever order they are written in; only `route` and JSON can put them in another.
-var pipeline = []directive{
-	{"durward_dev", func() handler { return new(devidp.Handler) }},
+var pipeline = append(development(), []directive{
 	{"durward_session", func() handler { return new(session.Handler) }},
 	{"durward_auth", func() handler { return new(auth.Handler) }},
 	{"durward_limit", func() handler { return new(limit.Handler) }},
@@ -45,7 +43,7 @@ var pipeline = []directive{
 	{"durward_llm", func() handler { return new(llm.Handler) }},
 	{"durward_gateway", func() handler { return new(gatewayapi.Handler) }},
 	{platformName, func() handler { return new(platformapi.Handler) }},
-}
+}...)
 
 func init() {
 	httpcaddyfile.RegisterGlobalOption(optionName, parseOption)

@@ -35,6 +35,10 @@ func productionPage(t *testing.T, heading string) (blocks []string) {
 // not made, and the editor is played.
 func TestProductionPage(t *testing.T) {
 	t.Parallel()
+	binary, err := release()
+	if err != nil {
+		t.Fatal(err)
+	}
 	root, port, health := t.TempDir(), freePort(t), freePort(t)
 	provider := newIdentityProvider(t)
 	for _, directory := range []string{"etc", "run", "var/lib", "usr/local/bin"} {
@@ -52,7 +56,7 @@ func TestProductionPage(t *testing.T) {
 		"-e 's|^\\t\\treturn_url .*|\\t\\tegress {\\n\\t\\t\\thttp 127.0.0.0/8\\n\\t\\t}|' /etc/durward/Caddyfile"
 	const user = "nobody"
 	replacements := []string{
-		"make build\n", "", " bin/durward ", " " + durward(t) + " ", "useradd --system", "true --system",
+		"make release\n", "", " bin/release/durward ", " " + binary + " ", "useradd --system", "true --system",
 		"/etc/durward", root + "/etc/durward", "/var/lib/durward", root + "/var/lib/durward", "/run/durward", root + "/run/durward",
 		"/usr/local/bin", root + "/usr/local/bin", "127.0.0.1:8081", "127.0.0.1:" + health, " caddyfile/", " ../caddyfile/",
 	}

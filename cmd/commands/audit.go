@@ -137,8 +137,11 @@ func (o *auditOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.database, "database", "", "Reference to the address of a PostgreSQL database, {env.NAME} or {file./path}; journals are those of this machine's node")
 }
 
-// databaseFile is the name of the store's file in shipped configurations.
-const databaseFile = "durward.db"
+// These are the data directory and the name of the store's file in shipped configurations.
+const (
+	defaultData  = "./data"
+	databaseFile = "durward.db"
+)
 
 // file returns the database file that --data names.
 func (o *auditOptions) file() string {

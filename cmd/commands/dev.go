@@ -1,3 +1,5 @@
+//go:build !nodev
+
 package commands
 
 import (
@@ -23,7 +25,6 @@ import (
 )
 
 const (
-	defaultData = "./data"
 	// startTimeout bounds the time from the configuration of the gateway to its readiness.
 	startTimeout = 30 * time.Second
 	readyPoll    = 20 * time.Millisecond

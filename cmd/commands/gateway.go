@@ -6,12 +6,10 @@ import (
 	"net/url"
 	"strings"
 	"time"
-
-	"github.com/durward-gateway/durward/modules/devidp/welcome"
 )
 
 // defaultGateway is the address of `durward dev` unless another one is given.
-const defaultGateway = welcome.DefaultURL
+const defaultGateway = "http://127.0.0.1:8080"
 
 // parseGateway reads the address of a gateway and returns its origin.
 func parseGateway(text string) (string, error) {

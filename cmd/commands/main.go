@@ -14,22 +14,13 @@ that person's own third-party credential on the request at the last moment. It i
 Caddy, with the durward modules linked in, so everything that is said of Caddy's
 configuration, reloads and certificates holds here too.
 
-To try it on this machine, with nothing else installed:
-
-	$ durward dev
-
-and, in a second terminal, the main job step by step:
-
-	$ durward tour
-
-In production it is driven by a Caddyfile:
+` + firstSteps + `In production it is driven by a Caddyfile:
 
 	$ durward run --config Caddyfile
 `
 
 // examples replaces Caddy's examples in help, which name another binary.
-const examples = `  $ durward dev
-  $ durward run --config Caddyfile
+const examples = firstExample + `  $ durward run --config Caddyfile
   $ durward validate --config Caddyfile
   $ durward reload --config Caddyfile
   $ durward stop`

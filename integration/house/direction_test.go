@@ -51,7 +51,13 @@ var directions = []struct {
 		name: "stores import storage and the records, and nothing else of the project",
 		of:   below("storage"),
 		imports: func(pkg, imported string) bool {
-			return imported == "storage" || imported == "storage/records" && (pkg == "storage/sqlite" || pkg == "storage/postgres")
+			switch pkg {
+			case "storage/sqlite", "storage/postgres":
+				return imported == "storage" || imported == "storage/records"
+			case "storage/sqlite/sqlitetest":
+				return imported == "storage/sqlite"
+			}
+			return imported == "storage"
 		},
 		links: neither("github.com/caddyserver/caddy", "go.uber.org/zap"),
 	},
@@ -103,7 +109,7 @@ var directions = []struct {
 }
 
 func TestDirectionOfImports(t *testing.T) {
-	packages := list(t)
+	packages := list(t, "./...")
 	for _, d := range directions {
 		t.Run(d.name, func(t *testing.T) {
 			for _, p := range packages {
@@ -130,10 +136,24 @@ func TestDirectionOfImports(t *testing.T) {
 	}
 }
 
-// list asks the Go command for every package of the module.
-func list(t *testing.T) []listed {
+// TestProductionBinary checks that the binary for production links nothing of development mode, in which anybody can log
+// in as anybody.
+func TestProductionBinary(t *testing.T) {
+	for tags, want := range map[string]bool{"nobadger,nomysql,nopgx": true, "nobadger,nomysql,nopgx,nodev": false} {
+		linked := false
+		for _, p := range list(t, "-tags="+tags, "./cmd/durward") {
+			linked = linked || slices.ContainsFunc(p.Deps, func(dep string) bool { return within(relative(dep), "modules/devidp", "cmd/commands/tour") })
+		}
+		if linked != want {
+			t.Errorf("with the tags %s development mode is linked: %v", tags, linked)
+		}
+	}
+}
+
+// list asks the Go command for packages of the module.
+func list(t *testing.T, arguments ...string) []listed {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,TestImports,XTestImports,Deps", "./...")
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-json=ImportPath,Imports,TestImports,XTestImports,Deps"}, arguments...)...)
 	cmd.Dir = "../.."
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

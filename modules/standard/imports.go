@@ -6,7 +6,6 @@ import (
 	_ "github.com/durward-gateway/durward/modules/auth"
 	_ "github.com/durward-gateway/durward/modules/coordinators"
 	_ "github.com/durward-gateway/durward/modules/credential"
-	_ "github.com/durward-gateway/durward/modules/devidp"
 	_ "github.com/durward-gateway/durward/modules/gatewayapi"
 	_ "github.com/durward-gateway/durward/modules/identities"
 	_ "github.com/durward-gateway/durward/modules/limit"
