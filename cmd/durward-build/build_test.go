@@ -31,7 +31,7 @@ func TestBuildWithPlugin(t *testing.T) {
 		"caddy_version": "`+shipped.CaddyVersion+`",
 		"plugins": [{"module_path": "example.test/greeting"}],
 		"replacements": [{"old": "example.test/greeting", "new": "`+plugin+`"}],
-		"build_flags": "`+strings.Join(shipped.BuildFlags, " ")+`"
+		"build_flags": "'`+strings.Join(shipped.BuildFlags, "' '")+`'"
 	}`)
 
 	var progress bytes.Buffer
