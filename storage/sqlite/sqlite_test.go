@@ -5,9 +5,6 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
-
-	"github.com/durward-gateway/durward/storage"
-	"github.com/durward-gateway/durward/storage/storagetest"
 )
 
 func TestMain(m *testing.M) {
@@ -27,9 +24,4 @@ func open(t *testing.T, opts Options) *Store {
 		}
 	})
 	return s
-}
-
-func TestStore(t *testing.T) {
-	t.Parallel()
-	storagetest.Run(t, func(t *testing.T) storage.Store { return open(t, Options{}) })
 }
