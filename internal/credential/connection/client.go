@@ -39,7 +39,7 @@ func (b *Broker) obtainClient(ctx context.Context, s storage.Server) (storage.OA
 	}
 	usable := have && b.usable(s, stored)
 	sight := sightOf(s, stored)
-	if usable && s.Status == storage.ServerActive && b.sightings.recent(s.ID, sight, b.now()) {
+	if usable && s.Status == storage.ServerActive && b.sightings.recent(serverKeyOf(s), sight, b.now()) {
 		return stored, nil
 	}
 
@@ -90,7 +90,7 @@ func (b *Broker) obtainClient(ctx context.Context, s storage.Server) (storage.OA
 			return storage.OAuthClient{}, err
 		}
 	}
-	b.sightings.note(s.ID, sightOf(s, c), b.now())
+	b.sightings.note(serverKeyOf(s), sightOf(s, c), b.now())
 	return c, nil
 }
 
@@ -172,7 +172,7 @@ func (b *Broker) newClient(ctx context.Context, s storage.Server, d oauth.Discov
 	}
 	c.Kind, c.ClientID, c.AuthMethod, c.SecretExpiresAt = r.Kind, r.ClientID, r.AuthMethod, r.ExpiresAt
 	if r.Kind == storage.ClientRegistered {
-		b.proofs.note(s.ID, r.ClientID, b.now())
+		b.proofs.note(serverKeyOf(s), r.ClientID, b.now())
 	}
 	// A configured secret stays where the administrator put it: in the server record.
 	if r.Kind != storage.ClientConfigured && !r.Secret.Empty() {

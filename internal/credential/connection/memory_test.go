@@ -12,33 +12,33 @@ import (
 func TestMemoryEnds(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	var p proofs
-	if p.recent("server", "client", now) {
+	if p.recent(ofO("server"), "client", now) {
 		t.Error("a proof that nobody noted")
 	}
-	p.note("server", "client", now)
+	p.note(ofO("server"), "client", now)
 	for at, want := range map[time.Time]bool{now: true, now.Add(proofLifetime - 1): true, now.Add(proofLifetime): false} {
-		if p.recent("server", "client", at) != want || p.recent("server", "another", at) || p.recent("another", "client", at) {
+		if p.recent(ofO("server"), "client", at) != want || p.recent(ofO("server"), "another", at) || p.recent(ofO("another"), "client", at) {
 			t.Errorf("a proof after %v", at.Sub(now))
 		}
 	}
-	p.forget("server")
-	if p.recent("server", "client", now) {
+	p.forget(ofO("server"))
+	if p.recent(ofO("server"), "client", now) {
 		t.Error("a proof that was forgotten")
 	}
 
 	var l sightings
 	s := sight{url: "https://a.test"}
-	if l.recent("server", sight{}, now) {
+	if l.recent(ofO("server"), sight{}, now) {
 		t.Error("a discovery that nobody noted")
 	}
-	l.note("server", s, now)
+	l.note(ofO("server"), s, now)
 	for at, want := range map[time.Time]bool{now: true, now.Add(sightingLifetime - 1): true, now.Add(sightingLifetime): false} {
-		if l.recent("server", s, at) != want || l.recent("server", sight{url: "https://b.test"}, at) || l.recent("another", s, at) {
+		if l.recent(ofO("server"), s, at) != want || l.recent(ofO("server"), sight{url: "https://b.test"}, at) || l.recent(ofO("another"), s, at) {
 			t.Errorf("a discovery after %v", at.Sub(now))
 		}
 	}
-	l.forget("server")
-	if l.recent("server", s, now) {
+	l.forget(ofO("server"))
+	if l.recent(ofO("server"), s, now) {
 		t.Error("a discovery that was forgotten")
 	}
 

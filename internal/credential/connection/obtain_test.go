@@ -316,7 +316,7 @@ func TestForgottenIsLookedAt(t *testing.T) {
 	if err := b.ForgetClient(t.Context(), b.server); err != nil {
 		t.Fatal(err)
 	}
-	if b.sightings.recent(b.server.ID, sightOf(b.server, c), b.clock.now()) || b.proofs.recent(b.server.ID, c.ClientID, b.clock.now()) {
+	if b.sightings.recent(serverKeyOf(b.server), sightOf(b.server, c), b.clock.now()) || b.proofs.recent(serverKeyOf(b.server), c.ClientID, b.clock.now()) {
 		t.Error("it is believed still")
 	}
 }

@@ -62,7 +62,7 @@ func registered(c storage.OAuthClient) bool { return c.Kind == storage.ClientReg
 // everybody's connections are lost, so one refusal is not enough. The provider is asked twice, each time with the
 // secret in both places.
 func (b *Broker) stillKnown(ctx context.Context, s storage.Server, c storage.OAuthClient) bool {
-	if c.Kind != storage.ClientRegistered || b.proofs.recent(s.ID, c.ClientID, b.now()) {
+	if c.Kind != storage.ClientRegistered || b.proofs.recent(serverKeyOf(s), c.ClientID, b.now()) {
 		return true
 	}
 	a, err := b.asking(s, c)
@@ -75,7 +75,7 @@ func (b *Broker) stillKnown(ctx context.Context, s storage.Server, c storage.OAu
 		})
 		if !oauth.ClientRefused(err) {
 			if oauth.ClassOf(err) != oauth.Later {
-				b.proofs.note(s.ID, c.ClientID, b.now())
+				b.proofs.note(serverKeyOf(s), c.ClientID, b.now())
 			}
 			return true
 		}
@@ -86,8 +86,8 @@ func (b *Broker) stillKnown(ctx context.Context, s storage.Server, c storage.OAu
 
 // doubt makes the next connect check the client and the discovered data again.
 func (b *Broker) doubt(s storage.Server) {
-	b.sightings.forget(s.ID)
-	b.proofs.forget(s.ID)
+	b.sightings.forget(serverKeyOf(s))
+	b.proofs.forget(serverKeyOf(s))
 }
 
 // ForgetClient forgets the client that was registered for a server, so that the next connect registers another. Tokens

@@ -19,29 +19,30 @@ func TestSightings(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	var l sightings
 	seen := sight{url: "https://a.test", clientID: "client"}
-	if l.recent("server", seen, now) || l.recent("server", sight{}, now) {
+	if l.recent(ofO("server"), seen, now) || l.recent(ofO("server"), sight{}, now) {
 		t.Error("nothing was discovered")
 	}
-	l.note("server", seen, now)
+	l.note(ofO("server"), seen, now)
 	other := seen
 	other.url = "https://b.test"
 	for name, tc := range map[string]struct {
-		server string
+		server serverKey
 		sight  sight
 		after  time.Duration
 		want   bool
 	}{
-		"at once":        {"server", seen, 0, true},
-		"nearly too old": {"server", seen, sightingLifetime - 1, true},
-		"too old":        {"server", seen, sightingLifetime, false},
-		"other settings": {"server", other, 0, false},
-		"another server": {"another", seen, 0, false},
+		"at once":        {ofO("server"), seen, 0, true},
+		"nearly too old": {ofO("server"), seen, sightingLifetime - 1, true},
+		"too old":        {ofO("server"), seen, sightingLifetime, false},
+		"other settings": {ofO("server"), other, 0, false},
+		"another server": {ofO("another"), seen, 0, false},
+		"another tenant": {serverKey{"other", "server"}, seen, 0, false},
 	} {
 		if got := l.recent(tc.server, tc.sight, now.Add(tc.after)); got != tc.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	if l.forget("server"); l.recent("server", seen, now) {
+	if l.forget(ofO("server")); l.recent(ofO("server"), seen, now) {
 		t.Error("it is not forgotten")
 	}
 }

@@ -22,18 +22,23 @@ func sightOf(s storage.Server, c storage.OAuthClient) sight {
 	return sight{url: s.Entry.URL, scopes: strings.Join(s.Entry.Scopes, " "), method: s.Entry.Options.AuthMethod, clientID: c.ClientID, known: s.Entry.OAuth}
 }
 
+// serverKey names a server in memory.
+type serverKey struct{ organization, id string }
+
+func serverKeyOf(s storage.Server) serverKey { return serverKey{s.OrganizationID, s.ID} }
+
 // sightings remembers the servers whose discovery has just agreed with the stored client. The zero value is ready.
 type sightings struct {
-	seen expiring.Map[string, sight] // by server id
+	seen expiring.Map[serverKey, sight]
 }
 
-func (l *sightings) recent(server string, s sight, now time.Time) bool {
+func (l *sightings) recent(server serverKey, s sight, now time.Time) bool {
 	last, ok := l.seen.Get(server, now)
 	return ok && last == s
 }
 
-func (l *sightings) note(server string, s sight, now time.Time) {
+func (l *sightings) note(server serverKey, s sight, now time.Time) {
 	l.seen.Set(server, s, now.Add(sightingLifetime), now)
 }
 
-func (l *sightings) forget(server string) { l.seen.Delete(server) }
+func (l *sightings) forget(server serverKey) { l.seen.Delete(server) }

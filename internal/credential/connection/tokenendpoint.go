@@ -69,7 +69,7 @@ func (a *asking) eitherMethod(ask func() (oauth.Tokens, error)) (oauth.Tokens, e
 	}
 	if err == nil {
 		a.client.Refused = false
-		a.b.proofs.note(a.server.ID, a.client.ClientID, a.b.now())
+		a.b.proofs.note(serverKeyOf(a.server), a.client.ClientID, a.b.now())
 	}
 	return t, err
 }
