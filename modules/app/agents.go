@@ -68,7 +68,7 @@ func (r *resources) agentOf(ctx context.Context, client storage.Agent, register 
 	case err != nil:
 		return nil, err
 	}
-	pack(&known)
+	cache.Compact(&known)
 	return &known, nil
 }
 

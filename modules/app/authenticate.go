@@ -134,7 +134,7 @@ func (c *Core) person(ctx context.Context, claims *token.Claims, identity Identi
 		if err != nil {
 			return nil, err
 		}
-		pack(&resolved)
+		cache.Compact(&resolved)
 		return &person{who: resolved, history: c.resources.epochs.Of(resolved.OrganizationID), register: c.agents.AutoRegister}, nil
 	})
 }

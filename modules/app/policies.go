@@ -47,7 +47,7 @@ func (r *resources) loadServer(ctx context.Context, organization, slug string) (
 			return nil, err
 		}
 	}
-	pack(&server)
+	cache.Compact(&server)
 	for i := range policies {
 		packDeciding(&policies[i])
 	}
@@ -67,7 +67,7 @@ func packDeciding(p *storage.Policy) {
 	for i := range p.Rules {
 		p.Rules[i].Description = ""
 	}
-	pack(p)
+	cache.Compact(p)
 }
 
 // compile makes the set of a server's policies, unless that very set is known: most writes in an organization change no

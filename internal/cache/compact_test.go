@@ -1,4 +1,4 @@
-package app
+package cache
 
 import (
 	"reflect"
@@ -9,8 +9,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestPack checks that a packed value reads as before, and lies in one piece.
-func TestPack(t *testing.T) {
+// TestCompact checks that a compacted value reads as before, and lies in one piece.
+func TestCompact(t *testing.T) {
 	text := func(s string) string { return string([]byte(s)) }
 	made := func() storage.Server {
 		return storage.Server{
@@ -19,7 +19,7 @@ func TestPack(t *testing.T) {
 		}
 	}
 	s := made()
-	pack(&s)
+	Compact(&s)
 	if want := made(); !reflect.DeepEqual(s, want) {
 		t.Errorf("%+v\nwas\n%+v", s, want)
 	}
@@ -29,20 +29,20 @@ func TestPack(t *testing.T) {
 			t.Errorf("%q lies elsewhere", of)
 		}
 	}
-	packed, want := storage.Policy{Tags: []string{text("a"), text("b")}, Rules: []storage.Rule{{Name: text("n"), Actions: []string{text("x"), text("y")}, Condition: []byte("{}")}}}, ""
-	pack(&packed)
-	first = uintptr(unsafe.Pointer(unsafe.StringData(packed.Tags[0])))
-	for _, of := range []string{packed.Tags[0], packed.Tags[1], packed.Rules[0].Name, packed.Rules[0].Actions[0], packed.Rules[0].Actions[1]} {
+	compacted, want := storage.Policy{Tags: []string{text("a"), text("b")}, Rules: []storage.Rule{{Name: text("n"), Actions: []string{text("x"), text("y")}, Condition: []byte("{}")}}}, ""
+	Compact(&compacted)
+	first = uintptr(unsafe.Pointer(unsafe.StringData(compacted.Tags[0])))
+	for _, of := range []string{compacted.Tags[0], compacted.Tags[1], compacted.Rules[0].Name, compacted.Rules[0].Actions[0], compacted.Rules[0].Actions[1]} {
 		if at := uintptr(unsafe.Pointer(unsafe.StringData(of))); at-first != uintptr(len(want)) {
 			t.Errorf("%q in a list lies elsewhere", of)
 		}
 		want += of
 	}
-	if want != "abnxy" || string(packed.Rules[0].Condition) != "{}" {
-		t.Errorf("%+v", packed)
+	if want != "abnxy" || string(compacted.Rules[0].Condition) != "{}" {
+		t.Errorf("%+v", compacted)
 	}
 	var nothing storage.Server
-	pack(&nothing)
+	Compact(&nothing)
 	if !reflect.DeepEqual(nothing, storage.Server{}) {
 		t.Errorf("%+v", nothing)
 	}

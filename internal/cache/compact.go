@@ -1,13 +1,13 @@
-package app
+package cache
 
 import (
 	"reflect"
 	"strings"
 )
 
-// pack puts the texts of a struct, which will be kept and belongs to nobody else, into one piece of memory. A store
+// Compact puts the texts of a struct, which will be kept and belongs to nobody else, into one piece of memory. A store
 // reads each text as an object by itself, and the garbage collector visits every kept object each time.
-func pack[T any](kept *T) {
+func Compact[T any](kept *T) {
 	texts := textsIn(nil, reflect.ValueOf(kept).Elem())
 	size := 0
 	for _, t := range texts {
