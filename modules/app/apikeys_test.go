@@ -58,8 +58,8 @@ func newKeyring(t testing.TB) *keyring {
 	store := &keyStore{Store: counting.Store}
 	core.Store, core.resources.store, core.Streams = store, store, new(streams.Registry)
 	t.Cleanup(store.OnChange(core.resources.epochs.Bump))
-	judgeAgain := &rejudge{resources: core.resources, streams: core.Streams}
-	t.Cleanup(store.OnChange(judgeAgain.changed))
+	judgeAgain := &streams.Rejudger{Streams: core.Streams, Hold: core.resources.hold}
+	t.Cleanup(store.OnChange(judgeAgain.Changed))
 	master, err := seal.ParseMasterKey(seal.NewMasterKey())
 	if err != nil {
 		t.Fatal(err)

@@ -29,6 +29,9 @@ func (l *lifetime) unpin() {
 	l.closeWhenUnused()
 }
 
+// hold is pin for packages that do not know lifetimes.
+func (l *lifetime) hold() (release func(), ok bool) { return l.unpin, l.pin() }
+
 // retire closes the resource once nobody uses it.
 func (l *lifetime) retire() {
 	l.mu.Lock()

@@ -134,8 +134,8 @@ func openResources(opener StoreOpener) (*resources, error) {
 		return nil, errors.Join(err, store.Close())
 	}
 	unsubscribe := store.OnChange(r.epochs.Bump)
-	judgeAgain := &rejudge{resources: r, streams: &openStreams}
-	unsubscribeJudge := store.OnChange(judgeAgain.changed)
+	judgeAgain := &streams.Rejudger{Streams: &openStreams, Hold: r.hold}
+	unsubscribeJudge := store.OnChange(judgeAgain.Changed)
 	unsubscribeClock := func() {}
 	if r.remote != nil {
 		cancel := r.remote.OnClock(r.clock.told)

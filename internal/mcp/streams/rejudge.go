@@ -1,18 +1,17 @@
-package app
+package streams
 
 import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/durward-gateway/durward/internal/mcp/streams"
 )
 
-// rejudge checks the right of an organization's open streams after a write in the organization: a stream that policies
+// Rejudger checks the right of an organization's open streams after a write in the organization: a stream that policies
 // no longer grant ends within a second. It works in the background, because a write must not wait for it.
-type rejudge struct {
-	resources *resources
-	streams   *streams.Registry
+type Rejudger struct {
+	Streams *Registry
+	// Hold keeps the store open until release is called. It reports false when the store is closing.
+	Hold func() (release func(), ok bool)
 
 	mu sync.Mutex
 	// pending holds the organizations whose streams are being checked; true when something was written since the check
@@ -27,27 +26,31 @@ const (
 	rejudgeWait  = 200 * time.Millisecond
 )
 
-// changed starts the check for an organization. It is for storage.Store's OnChange, after the caches have learned of
+// Changed starts the check for an organization. It is for storage.Store's OnChange, after the caches have learned of
 // the change.
-func (j *rejudge) changed(organization string) {
+func (j *Rejudger) Changed(organization string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if _, working := j.pending[organization]; working {
 		j.pending[organization] = true
 		return
 	}
-	if j.streams.Len() == 0 || !j.resources.pin() {
-		return // nothing is open, or the store is closing and other code ends its streams
+	if j.Streams.Len() == 0 {
+		return
+	}
+	release, ok := j.Hold()
+	if !ok {
+		return // other code ends its streams
 	}
 	if j.pending == nil {
 		j.pending = make(map[string]bool)
 	}
 	j.pending[organization] = false
-	go j.work(organization)
+	go j.work(organization, release)
 }
 
-func (j *rejudge) work(organization string) {
-	defer j.resources.unpin()
+func (j *Rejudger) work(organization string, release func()) {
+	defer release()
 	for {
 		j.judge(organization)
 		j.mu.Lock()
@@ -61,11 +64,11 @@ func (j *rejudge) work(organization string) {
 	}
 }
 
-func (j *rejudge) judge(organization string) {
+func (j *Rejudger) judge(organization string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	for try := 1; ; try++ {
-		untold := j.streams.Judge(ctx, streams.Owner{Organization: organization}, streams.PolicyChanged, try == rejudgeTries)
+		untold := j.Streams.Judge(ctx, Owner{Organization: organization}, PolicyChanged, try == rejudgeTries)
 		if untold == 0 {
 			return
 		}
