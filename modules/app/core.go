@@ -19,6 +19,7 @@ import (
 	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/mcp/inbound"
 	"github.com/durward-gateway/durward/internal/mcp/legacysse"
+	"github.com/durward-gateway/durward/internal/mcp/pinning"
 	"github.com/durward-gateway/durward/internal/mcp/session"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/mcp/tasks"
@@ -51,6 +52,8 @@ type Core struct {
 	Desk *legacysse.Desk
 	// Tasks remembers the owner of each task at an upstream.
 	Tasks *tasks.Owners
+	// Pins knows the tools of servers, and which of them have changed.
+	Pins  *pinning.Pinner
 	Sizes Sizes
 	// StreamBounds holds the limits for new streams and calls.
 	StreamBounds Streams
@@ -80,7 +83,6 @@ type Core struct {
 	resources  *resources
 	rulesID    string
 	agents     AgentRules
-	pinning    PinRules
 	// Guide reports whether users who have not connected their account are led to the page in the conversation; otherwise
 	// they are refused.
 	Guide    bool
@@ -215,9 +217,6 @@ func (a *App) newCore(public *url.URL) (*Core, error) {
 		},
 	}
 	core.Tests = NewServerTests(core.Guard, a.resources.tests)
-	if a.Pinning != nil {
-		core.pinning = *a.Pinning
-	}
 	core.Guide = a.Unconnected != UnconnectedRefuse
 	if err := a.bind(core); err != nil {
 		return nil, err
@@ -247,6 +246,7 @@ func (a *App) bind(core *Core) (err error) {
 	}
 	core.Audit = a.newRecorder()
 	core.Store = record.NewStore(a.resources.store, core.Audit)
+	core.bindServers(a.Pinning)
 	if core.identities, core.issuers, err = a.bindIdentities(core); err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/mcp/legacysse"
+	"github.com/durward-gateway/durward/internal/mcp/pinning"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/mcp/tasks"
 	"github.com/durward-gateway/durward/internal/ops/storehealth"
@@ -78,8 +79,8 @@ type resources struct {
 	connections *connection.Memory
 	// conversations holds the sessions of MCP that the gateway began.
 	conversations conversations
-	// toolPins holds the known tools of servers.
-	toolPins toolPins
+	// pins holds the known tools of servers.
+	pins *pinning.Memory
 	// limits holds the rate limits, with their counters.
 	limits *admission.Book
 	// models holds the models that organizations' callers can ask for, and the failures of their providers.
@@ -222,9 +223,10 @@ func (r *resources) makeCaches() (err error) {
 	if err != nil {
 		return err
 	}
-	if err = r.makeToolPins(); err != nil {
+	if r.pins, err = pinning.NewMemory(r.epochs); err != nil {
 		return err
 	}
+	r.closers = append(r.closers, r.pins.Close)
 	if err = r.makeConversations(); err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ func (x *exchange) mirror() bool {
 	if m.Method != "tools/call" {
 		return true
 	}
-	tool, err := x.call.ToolPins().Mirrors(x.r.Context(), m.Name)
+	tool, err := x.call.Core.Pins.Of(x.call.Server).Mirrors(x.r.Context(), m.Name)
 	if err != nil {
 		tool = param.Tool{} // the store does not answer: treated like a tool that nobody listed
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/credential/oauth"
 	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/internal/mcp/pinning"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/policy/approval"
 	"github.com/durward-gateway/durward/internal/proxy/netguard"
@@ -119,6 +120,7 @@ func newAPI(t *testing.T) *api {
 	}
 	t.Cleanup(connections.Close)
 	a.core = &app.Core{
+		Pins:      pinning.New(pinning.Options{}),
 		PublicURL: publicURL, Store: a.store, Keyring: keyring, Guard: guard, Broker: connections, Streams: &streams.Registry{},
 		Sizes: app.Sizes{API: 1 << 20, Meta: 64 << 10}, Log: slog.New(slog.DiscardHandler),
 		Tests:   app.NewServerTests(guard, window.New(now)),

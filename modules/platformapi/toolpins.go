@@ -35,7 +35,7 @@ type toolView struct {
 
 func (q *request) toolView(p storage.ToolPin) toolView {
 	v := toolView{
-		Name: p.Name, Hash: p.SeenHash, PinnedHash: p.Hash, Changed: p.Changed(), Withheld: p.Changed() && q.Core.PinsEnforced(),
+		Name: p.Name, Hash: p.SeenHash, PinnedHash: p.Hash, Changed: p.Changed(), Withheld: p.Changed() && q.Core.Pins.Enforced(),
 		Current: toolpin.Text(p.SeenDefinition), Suspicious: routes.List(toolpin.Suspicious(p.SeenDefinition)),
 		FirstSeenAt: routes.Instant(p.FirstSeenAt), ChangedAt: routes.OptionalInstant(p.ChangedAt), AcceptedAt: routes.OptionalInstant(p.AcceptedAt), AcceptedBy: routes.Optional(p.AcceptedBy),
 	}

@@ -138,7 +138,7 @@ func (h *held) account(ctx context.Context) (string, error) {
 // definition returns the hash of the upstream's last description of the tool: a tool that has changed needs another
 // approval (attack M13).
 func (h *held) definition(ctx context.Context) (string, error) {
-	return h.call.ToolPins().Definition(ctx, h.message.Name)
+	return h.call.Core.Pins.Of(h.call.Server).Definition(ctx, h.message.Name)
 }
 
 // renew judges the call again after a wait: the policies may have changed since. It returns "" when the call may still

@@ -8,9 +8,9 @@ import (
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/mcp/listfilter"
+	"github.com/durward-gateway/durward/internal/mcp/pinning"
 	"github.com/durward-gateway/durward/internal/mcp/toolpin"
 	"github.com/durward-gateway/durward/internal/policy/engine"
-	"github.com/durward-gateway/durward/modules/app"
 )
 
 // rulePins is the name in the audit log of the rule for calls that `pin enforce` refuses.
@@ -19,10 +19,10 @@ const rulePins = "pin enforce"
 // withheld refuses a call of a tool that is not the one that was pinned (attack M13), with the text for a tool that
 // does not exist: no list shows it.
 func (q *request) withheld(ctx context.Context, m *jsonrpc.Message) verdict {
-	if !q.call.Core.PinsEnforced() {
+	if !q.call.Core.Pins.Enforced() {
 		return verdict{}
 	}
-	is, err := q.call.ToolPins().Withheld(ctx, m.Name)
+	is, err := q.call.Core.Pins.Of(q.call.Server).Withheld(ctx, m.Name)
 	switch {
 	case err != nil:
 		q.call.Core.LogFailure(q.handler.logger, "judging a call", err, zap.String("server", q.call.Server.Slug))
@@ -37,14 +37,14 @@ func (q *request) withheld(ctx context.Context, m *jsonrpc.Message) verdict {
 
 // pinTools makes a filter note the tools of the lists that pass it, and withhold those that `pin enforce` does not show.
 func (q *request) pinTools(ctx context.Context, f *listfilter.Filter) {
-	p := &pinning{ctx: ctx, pins: q.call.ToolPins(), view: f.View, logger: q.handler.logger, server: q.call.Server.Slug}
+	p := &pinnedLists{ctx: ctx, pins: q.call.Core.Pins.Of(q.call.Server), view: f.View, logger: q.handler.logger, server: q.call.Server.Slug}
 	f.View, f.Seen = p.decide, p.seen
 }
 
-// pinning reads the lists of one answer, one after the other.
-type pinning struct {
+// pinnedLists reads the lists of one answer, one after the other.
+type pinnedLists struct {
 	ctx    context.Context //nolint:containedctx // of the request, whose answer is read
-	pins   *app.ToolPins
+	pins   *pinning.Tools
 	view   func() (listfilter.Keep, error)
 	logger *zap.Logger // of the handler: a logger with the server in it would be kept as long as the answer
 	server string
@@ -55,7 +55,7 @@ type pinning struct {
 
 // decide is a filter's View. When the pins cannot be read, no tool is shown with `pin enforce`, and none is noted
 // without it.
-func (p *pinning) decide() (listfilter.Keep, error) {
+func (p *pinnedLists) decide() (listfilter.Keep, error) {
 	keep, err := p.view()
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (p *pinning) decide() (listfilter.Keep, error) {
 }
 
 // seen is a filter's Seen: with `pin enforce`, new tools are pinned before they are shown.
-func (p *pinning) seen() (again bool, err error) {
+func (p *pinnedLists) seen() (again bool, err error) {
 	if p.list == nil || p.again {
 		p.again = false
 		return false, nil
