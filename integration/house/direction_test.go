@@ -75,6 +75,13 @@ var directions = []struct {
 		links:   func(string) bool { return false },
 	},
 	{
+		name: "the evaluator knows servers and their policies, and no callers",
+		of:   in("internal/policy/evaluator"),
+		imports: func(_, imported string) bool {
+			return within(imported, "internal/policy/engine", "internal/mcp/sighting", "internal/cache", "storage")
+		},
+	},
+	{
 		name:    "the app knows no handler",
 		of:      in("modules/app"),
 		imports: func(_, imported string) bool { return within(imported, "modules/app", "internal", "storage") },

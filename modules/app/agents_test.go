@@ -39,6 +39,7 @@ func newBearers(t testing.TB, rules AgentRules) (*Core, *issuer, *bearerStore) {
 	store := &bearerStore{Store: opened}
 	core.Store, core.resources.store, core.agents = store, store, rules
 	t.Cleanup(store.OnChange(core.resources.epochs.Bump))
+	core.bindServers(nil)
 	return core, i, store
 }
 
@@ -168,8 +169,8 @@ func TestRevokedUsers(t *testing.T) {
 	core, i, store := newBearers(t, AgentRules{})
 	raw := i.sign(nil)
 	call := agentSettles(t, core, store, raw)
-	call.seen = core.resources.epochs.Current(call.Caller.OrganizationID)
-	if err := call.RenewServer(t.Context()); err != nil {
+	addServer(t, store, call.Caller.OrganizationID, call.Caller.UserID, "demo")
+	if err := errors.Join(call.ResolveServer(t.Context(), "demo"), call.RenewServer(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	revoke := func(at time.Time) {

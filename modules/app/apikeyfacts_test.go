@@ -156,13 +156,16 @@ func TestK09StreamsOfKeys(t *testing.T) {
 func TestK09StreamOpensByFactsOfNow(t *testing.T) {
 	k := newKeyring(t)
 	k.say(lists{Roles: []string{"staff"}, Groups: []string{"ops"}}, time.Hour)
+	addServer(t, k.store, keyOrganization, k.user.ID, "demo")
 	raw, _ := k.make(nil)
 	call, err := k.use(raw, here)
 	if err != nil {
 		t.Fatal(err)
 	}
 	k.say(lists{Roles: []string{"staff"}, Groups: []string{"sales"}}, time.Minute)
-	call.seen = call.epoch() // its server is looked up now
+	if err := call.ResolveServer(t.Context(), "demo"); err != nil {
+		t.Fatal(err)
+	}
 	set, principalNow := ofSales(t), call.PrincipalNow()
 	allowed := func(ctx context.Context, who *engine.Principal) bool {
 		return set.Decide(ctx, engine.Call{Principal: who, Kind: engine.ToolsCall, Name: "read"}).Effect == engine.Allow

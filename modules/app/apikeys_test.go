@@ -60,6 +60,7 @@ func newKeyring(t testing.TB) *keyring {
 	t.Cleanup(store.OnChange(core.resources.epochs.Bump))
 	judgeAgain := &streams.Rejudger{Streams: core.Streams, Hold: core.resources.hold}
 	t.Cleanup(store.OnChange(judgeAgain.Changed))
+	core.bindServers(nil)
 	master, err := seal.ParseMasterKey(seal.NewMasterKey())
 	if err != nil {
 		t.Fatal(err)

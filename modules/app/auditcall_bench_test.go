@@ -13,6 +13,7 @@ import (
 	"github.com/durward-gateway/durward/internal/audit/record/recordtest"
 	"github.com/durward-gateway/durward/internal/mcp/inbound"
 	"github.com/durward-gateway/durward/internal/policy/engine"
+	"github.com/durward-gateway/durward/internal/policy/evaluator"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -41,7 +42,7 @@ func BenchmarkAuditCall(b *testing.B) {
 	if !ok {
 		b.Fatal("unreadable")
 	}
-	judged := Judged{Call: engine.Call{Name: "create_issue", Arguments: in.Single().Arguments}}
+	judged := evaluator.Judged{Call: engine.Call{Name: "create_issue", Arguments: in.Single().Arguments}}
 	judged.Decision = engine.Decision{Effect: engine.Allow, Rule: "everything", PolicyID: "018f3c2e-0000-7000-8000-00000000000c", Revision: 3}
 	call := new(Call)
 	b.ReportAllocs()

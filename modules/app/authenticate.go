@@ -10,6 +10,7 @@ import (
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/identity/caller"
 	"github.com/durward-gateway/durward/internal/identity/token"
+	"github.com/durward-gateway/durward/internal/policy/evaluator"
 	"github.com/durward-gateway/durward/internal/ratelimit/admission"
 )
 
@@ -35,7 +36,7 @@ type person struct {
 	// counted it.
 	standing   atomic.Pointer[lastStanding]
 	connection connection.Recent
-	server     atomic.Pointer[lastServer]
+	server     evaluator.Recent
 	limits     admission.Recent
 }
 

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/durward-gateway/durward/internal/audit/record"
@@ -11,6 +10,7 @@ import (
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/inbound"
+	"github.com/durward-gateway/durward/internal/policy/evaluator"
 	"github.com/durward-gateway/durward/internal/ratelimit/admission"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -64,8 +64,8 @@ type Call struct {
 	stood  cache.Epoch // the organization's epoch, read before Caller's standing
 	// Server is set on /mcp/{name} and /sse/{name}. Other requests share it: it must not be changed.
 	Server *storage.Server
-	known  *knownServer // Server's
-	seen   cache.Epoch  // the organization's epoch, read before Server
+	// Known is Server with the rules for calls to it, as the evaluator found it.
+	Known evaluator.Known
 	// Agent is the registered agent that holds the token; nil for none. Other requests share it: it must not be changed.
 	Agent *storage.Agent
 	// Inbound is the request on /mcp after it was read, see ReadInbound.
@@ -75,7 +75,7 @@ type Call struct {
 	// Decision is set by durward_policy, on calls that may go on.
 	Decision *Decision
 	// Judged holds the verdicts of the policies on each message that they were asked about, also of refused calls.
-	Judged []Judged
+	Judged []evaluator.Judged
 	// Credentials is set by durward_credential.
 	Credentials CredentialSource
 	connected   uint32 // 1 once a connection's credential was given; accessed atomically, because a call can be copied
@@ -90,7 +90,7 @@ type Call struct {
 	// These are the targets of Inbound, Decision and Judged in most calls: a call needs no extra memory for them.
 	inbound  inbound.Request
 	decision Decision
-	judged   [1]Judged
+	judged   [1]evaluator.Judged
 }
 
 // CallLog holds the facts of a call that the access log, placeholders and metrics may show: never a body, an argument
@@ -104,77 +104,12 @@ type CallLog struct {
 	RoutedModel, RouteReason string
 }
 
-// ResolveServer sets the call's server to the one of that name in the caller's organization. Errors are the store's.
-func (c *Call) ResolveServer(ctx context.Context, slug string) error {
-	kept, organization := c.Core.resources, c.Caller.OrganizationID
-	seen := c.epoch()
-	if c.token != nil {
-		if last := c.token.server.Load(); last != nil && last.seen == seen && last.known.server.Slug == slug {
-			c.Server, c.known, c.seen = &last.known.server, last.known, seen
-			return nil
-		}
-	}
-	known, err := kept.serverOf(ctx, organization, slug)
-	if err != nil {
-		return err
-	}
-	c.Server, c.known, c.seen = &known.server, known, seen
-	if c.token != nil {
-		c.token.server.Store(&lastServer{seen, known})
-	}
-	return nil
-}
-
-func (r *resources) serverOf(ctx context.Context, organization, slug string) (*knownServer, error) {
-	return r.servers.Get(ctx, cache.NewKey(organization, "server", slug), func(ctx context.Context) (*knownServer, error) {
-		return r.loadServer(ctx, organization, slug)
-	})
-}
-
-// lastServer is the server that a token's last call went to, while nothing of its organization is written.
-type lastServer struct {
-	seen  cache.Epoch
-	known *knownServer
-}
-
-// RenewServer reads the call's server again when something of its organization was written since. Errors are
-// storage.ErrNotFound when the server is gone, and *streams.Ended when the caller's tokens were revoked.
-func (c *Call) RenewServer(ctx context.Context) error {
-	if err := c.renewStanding(ctx); err != nil {
-		return err
-	}
-	return c.renewServer(ctx)
-}
-
-func (c *Call) renewServer(ctx context.Context) error {
-	if c.epoch() == c.seen {
-		return nil
-	}
-	was, known := c.Server, c.known
-	if err := c.ResolveServer(ctx, was.Slug); err != nil {
-		return err
-	}
-	if c.Server.ID != was.ID {
-		c.Server, c.known = was, known
-		return storage.ErrNotFound // the name belongs to another server now
-	}
-	return nil
-}
-
 // Connection returns the memory of the connection that the caller's calls use; nil when nothing remembers it.
 func (c *Call) Connection() *connection.Recent {
-	if c.token == nil || c.known == nil || &c.known.server != c.Server {
+	if c.token == nil || c.Server == nil || c.Known.Server() != c.Server {
 		return nil
 	}
 	return &c.token.connection
-}
-
-// ServerURL returns the server's own address. Other requests share it: it must not be changed.
-func (c *Call) ServerURL() (*url.URL, error) {
-	if c.known != nil && &c.known.server == c.Server {
-		return c.known.url, c.known.badURL
-	}
-	return url.Parse(c.Server.Entry.URL)
 }
 
 type callKey struct{}

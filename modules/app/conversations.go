@@ -10,6 +10,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/cache"
 	mcpsession "github.com/durward-gateway/durward/internal/mcp/session"
+	"github.com/durward-gateway/durward/internal/policy/evaluator"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -54,16 +55,16 @@ func (c *Call) HasConnected(ctx context.Context) (bool, error) { return c.AsksCo
 // AsksConnected is HasConnected for goroutines beside the call's own, which renews its server meanwhile. It reads the
 // server anew each time: the first connection turns a pending server into an active one.
 func (c *Call) AsksConnected() func(ctx context.Context) (bool, error) {
-	core, caller, server, known, key := c.Core, c.Caller, c.Server, c.known, c.connectionKey()
+	core, known, key := c.Core, c.Known, c.connectionKey()
 	return func(ctx context.Context) (bool, error) {
-		now := Call{Core: core, Caller: caller, Server: server, known: known}
-		if err := now.renewServer(ctx); err != nil {
-			if errors.Is(err, storage.ErrNotFound) {
-				return false, nil
-			}
+		now, err := core.Evaluator.Renew(ctx, evaluator.Asker{Organization: key.OrganizationID}, known)
+		if errors.Is(err, storage.ErrNotFound) {
+			return false, nil
+		}
+		if err != nil {
 			return false, err
 		}
-		return core.Broker.Connected(ctx, key, now.Server)
+		return core.Broker.Connected(ctx, key, now.Server())
 	}
 }
 

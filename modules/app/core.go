@@ -21,8 +21,10 @@ import (
 	"github.com/durward-gateway/durward/internal/mcp/legacysse"
 	"github.com/durward-gateway/durward/internal/mcp/pinning"
 	"github.com/durward-gateway/durward/internal/mcp/session"
+	"github.com/durward-gateway/durward/internal/mcp/sighting"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/mcp/tasks"
+	"github.com/durward-gateway/durward/internal/policy/evaluator"
 	"github.com/durward-gateway/durward/internal/ratelimit/admission"
 	"github.com/durward-gateway/durward/internal/ratelimit/overload"
 	"github.com/durward-gateway/durward/internal/seal"
@@ -52,9 +54,13 @@ type Core struct {
 	Desk *legacysse.Desk
 	// Tasks remembers the owner of each task at an upstream.
 	Tasks *tasks.Owners
+	// Evaluator finds servers with the rules for calls to them.
+	Evaluator *evaluator.Evaluator
 	// Pins knows the tools of servers, and which of them have changed.
-	Pins  *pinning.Pinner
-	Sizes Sizes
+	Pins *pinning.Pinner
+	// Sightings notes what requests see of servers.
+	Sightings *sighting.Observer
+	Sizes     Sizes
 	// StreamBounds holds the limits for new streams and calls.
 	StreamBounds Streams
 	// Overload measures the pressure on memory; nil: never measured.

@@ -4,6 +4,7 @@ import (
 	"github.com/durward-gateway/durward/internal/mcp/listfilter"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/policy/engine"
+	"github.com/durward-gateway/durward/internal/policy/evaluator"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
 )
 
@@ -26,12 +27,6 @@ type Decision struct {
 	EditAnswer func(*forward.Response) error
 }
 
-// Judged is the verdict of the policies on one message, or on the opening of a stream of /sse.
-type Judged struct {
-	Call     engine.Call
-	Decision engine.Decision
-}
-
 // Decide lets the call go on. The caller fills in the returned decision.
 func (c *Call) Decide() *Decision {
 	c.Decision = &c.decision
@@ -43,5 +38,5 @@ func (c *Call) Note(asked engine.Call, said engine.Decision) {
 	if c.Judged == nil {
 		c.Judged = c.judged[:0]
 	}
-	c.Judged = append(c.Judged, Judged{Call: asked, Decision: said})
+	c.Judged = append(c.Judged, evaluator.Judged{Call: asked, Decision: said})
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/mcp/tasks"
 	"github.com/durward-gateway/durward/internal/ops/storehealth"
+	"github.com/durward-gateway/durward/internal/policy/evaluator"
 	"github.com/durward-gateway/durward/internal/ratelimit/admission"
 	"github.com/durward-gateway/durward/internal/ratelimit/window"
 	"github.com/durward-gateway/durward/storage"
@@ -58,10 +59,8 @@ type resources struct {
 	turns     turns
 	keyrings  keyrings
 	epochs    *cache.Epochs
-	// servers holds the organizations' servers by slug, each with the rules for calls to it; compiled holds their compiled
-	// policies.
-	servers  *cache.Cache[*knownServer]
-	compiled *cache.Cache[compiled]
+	// servers holds the organizations' servers, each with the rules for calls to it.
+	servers *evaluator.Memory
 	// callers holds verified tokens.
 	callers *cache.Cache[*verified]
 	// people holds the people that tokens named: the bearer of a new token is mostly known already.
@@ -176,11 +175,8 @@ func (r *resources) sweepTasks() (end func()) {
 	}
 }
 
-// These are the numbers of facts that are kept in memory. A server takes about 1 KiB, a verified token too, and a
-// person 2.5 KiB.
+// These are the numbers of facts that are kept in memory. A verified token takes about 1 KiB, and a person 2.5 KiB.
 const (
-	keptServers = 50_000
-	keptRules   = 200_000 // of compiled policies; one with a condition is some KiB
 	keptCallers = 50_000
 	keptPeople  = 50_000
 	keptAgents  = 50_000
@@ -195,16 +191,10 @@ func (r *resources) makeCaches() (err error) {
 			r.closeCaches()
 		}
 	}()
-	r.servers, err = newCache(r, "servers", cache.Options[*knownServer]{Entries: keptServers})
-	if err != nil {
+	if r.servers, err = evaluator.NewMemory(r.epochs); err != nil {
 		return err
 	}
-	r.compiled, err = newCache(r, "compiled policies", cache.Options[compiled]{
-		Entries: keptServers, MaxCost: keptRules, Cost: func(c compiled) int64 { return int64(c.rules) },
-	})
-	if err != nil {
-		return err
-	}
+	r.closers = append(r.closers, r.servers.Close)
 	r.callers, err = newCache(r, "callers", cache.Options[*verified]{
 		Entries: keptCallers, Expires: func(v *verified) time.Time { return v.vouched.ExpiresAt },
 	})

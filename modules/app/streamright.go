@@ -7,6 +7,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/identity/token"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
+	"github.com/durward-gateway/durward/internal/policy/evaluator"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -18,7 +19,7 @@ func (c *Call) Connected() { atomic.StoreUint32(&c.connected, 1) }
 // connection whose credential it was given. The node on which one of them is removed ends the streams itself. Other
 // nodes learn only that something was written, and check this right. The reasons for the end are the same.
 func (c *Call) ground(right streams.Right) streams.Right {
-	server, known := c.Server, c.known
+	known := c.Known // the call renews its own meanwhile
 	return func(ctx context.Context) (bool, error) {
 		var err error
 		switch {
@@ -30,8 +31,8 @@ func (c *Call) ground(right streams.Right) streams.Right {
 		if errors.Is(err, token.ErrInvalid) {
 			return false, &streams.Ended{Reason: streams.Revoked}
 		}
-		if err == nil && server != nil {
-			err = c.standsOn(ctx, server, known)
+		if err == nil && known.Server() != nil {
+			err = c.standsOn(ctx, known)
 		}
 		if err != nil || right == nil {
 			return err == nil, err
@@ -41,17 +42,16 @@ func (c *Call) ground(right streams.Right) streams.Right {
 }
 
 // standsOn returns a *streams.Ended when a server, or the caller's connection to it, is gone.
-func (c *Call) standsOn(ctx context.Context, server *storage.Server, known *knownServer) error {
-	now := Call{Core: c.Core, Caller: c.Caller, Server: server, known: known}
-	err := now.renewServer(ctx)
+func (c *Call) standsOn(ctx context.Context, known evaluator.Known) error {
+	now, err := c.Core.Evaluator.Renew(ctx, evaluator.Asker{Organization: c.Caller.OrganizationID}, known)
 	if errors.Is(err, storage.ErrNotFound) {
 		return &streams.Ended{Reason: streams.ServerDeleted}
 	}
 	if err != nil || c.Caller.UserID == "" || atomic.LoadUint32(&c.connected) == 0 {
 		return err
 	}
-	key := storage.ConnectionKey{OrganizationID: c.Caller.OrganizationID, UserID: c.Caller.UserID, ServerID: now.Server.ID}
-	gone, err := c.Core.Broker.Gone(ctx, key, now.Server)
+	key := storage.ConnectionKey{OrganizationID: c.Caller.OrganizationID, UserID: c.Caller.UserID, ServerID: now.Server().ID}
+	gone, err := c.Core.Broker.Gone(ctx, key, now.Server())
 	if err == nil && gone {
 		return &streams.Ended{Reason: streams.Disconnected}
 	}

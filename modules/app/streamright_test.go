@@ -12,6 +12,21 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
+// addServer stores a server with a name.
+func addServer(t *testing.T, store storage.Store, organization, creator, name string) {
+	t.Helper()
+	entry := storage.DirectoryEntry{ID: uuid.NewString(), OrganizationID: organization, Source: storage.SourceCustom, Name: name, Slug: name,
+		URL: "https://example.test/mcp", Protocol: storage.ProtocolMCP, Provider: storage.ProviderNone, CreatedAt: time.Now(), UpdatedAt: time.Now()}
+	if err := store.CreateDirectoryEntry(t.Context(), entry); err != nil {
+		t.Fatal(err)
+	}
+	server := storage.Server{ID: uuid.NewString(), OrganizationID: organization, DirectoryID: entry.ID, Entry: entry, Name: name, Slug: name,
+		Status: storage.ServerActive, CreatedBy: creator, CreatedAt: time.Now(), UpdatedAt: time.Now()}
+	if err := store.CreateServer(t.Context(), server); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Z-N01: a stream ends with its server also where nobody was told but the store: another node deleted it. Another
 // server's goes on.
 func TestStreamsEndWithTheirServer(t *testing.T) {
@@ -19,16 +34,7 @@ func TestStreamsEndWithTheirServer(t *testing.T) {
 	raw, _ := k.make(nil)
 	add := func(name string) *Call {
 		t.Helper()
-		entry := storage.DirectoryEntry{ID: uuid.NewString(), OrganizationID: keyOrganization, Source: storage.SourceCustom, Name: name, Slug: name,
-			URL: "https://example.test/mcp", Protocol: storage.ProtocolMCP, Provider: storage.ProviderNone, CreatedAt: time.Now(), UpdatedAt: time.Now()}
-		if err := k.store.CreateDirectoryEntry(t.Context(), entry); err != nil {
-			t.Fatal(err)
-		}
-		server := storage.Server{ID: uuid.NewString(), OrganizationID: keyOrganization, DirectoryID: entry.ID, Entry: entry, Name: name, Slug: name,
-			Status: storage.ServerActive, CreatedBy: k.user.ID, CreatedAt: time.Now(), UpdatedAt: time.Now()}
-		if err := k.store.CreateServer(t.Context(), server); err != nil {
-			t.Fatal(err)
-		}
+		addServer(t, k.store, keyOrganization, k.user.ID, name)
 		call, err := k.use(raw, here)
 		if err != nil {
 			t.Fatal(err)

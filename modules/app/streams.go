@@ -144,7 +144,7 @@ func (c *Call) OpenStream(ctx context.Context, kind streams.Kind) (_ context.Con
 	// Writes since the caller was proven and the decision was made have ended only calls that were registered by then
 	// (M22).
 	err := c.renewStanding(ctx)
-	if err == nil && right != nil && (c.epoch() != c.seen || c.epoch() != c.stood) {
+	if err == nil && right != nil && (c.epoch() != c.Known.At() || c.epoch() != c.stood) {
 		var holds bool
 		if holds, err = right(ctx); err == nil && !holds {
 			err = &streams.Ended{Reason: streams.PolicyChanged}

@@ -113,7 +113,7 @@ func (x *exchange) carry() {
 	}
 	defer response.Close()
 	x.status = response.Status
-	x.call.NoteAnswer(response.Status)
+	x.call.Core.Sightings.Answered(x.call.Server, x.call.Known.Sight(), response.Status)
 	x.relay(ctx, response)
 }
 
@@ -181,7 +181,7 @@ func (x *exchange) failed(ctx context.Context, err error) {
 	default:
 		x.outcome = "upstream_error"
 		x.handler.Logger.Warn("forwarding", zap.String("server", x.call.Server.Slug), zap.Error(err), zap.String("advice", netguard.Advice(err)))
-		x.call.NoteFailure(err) //nolint:contextcheck // the note outlives the request
+		x.call.Core.Sightings.Failed(x.call.Server, x.call.Known.Sight(), err) //nolint:contextcheck // the note outlives the request
 		gateway.RefuseUpstream(x.w, gateway.RPC(x.ID()))
 	}
 }

@@ -101,7 +101,7 @@ func (x *exchange) led(ctx context.Context, m *jsonrpc.Message) []byte {
 // seen to speak 2026-07-28 probably speaks an earlier revision, as most do. Clients of 2026-07-28 that also know
 // sessions then begin one.
 func (x *exchange) discover(ctx context.Context, m *jsonrpc.Message) []byte {
-	modern, err := x.call.KnownModern(ctx)
+	modern, err := x.call.Core.Sightings.KnownModern(ctx, x.call.Server, x.call.Known.Sight())
 	if err != nil {
 		return x.unread(m, "The server's revisions", err)
 	}

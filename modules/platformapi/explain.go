@@ -83,7 +83,7 @@ func explainPolicies(q *request) (any, error) {
 		policies, v.Displaced = asThoughActive(draft.Policy, policies)
 	}
 	v.ServerID, v.Server, v.Action = server.ID, server.Slug, asked.action
-	set, err := q.Core.CompileRules(q.Context(), &server, policies)
+	set, err := q.Core.Evaluator.Compile(q.Context(), &server, policies)
 	if q.Context().Err() != nil {
 		return nil, err
 	}

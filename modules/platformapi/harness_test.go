@@ -29,6 +29,7 @@ import (
 	"github.com/durward-gateway/durward/internal/mcp/pinning"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/policy/approval"
+	"github.com/durward-gateway/durward/internal/policy/evaluator"
 	"github.com/durward-gateway/durward/internal/proxy/netguard"
 	"github.com/durward-gateway/durward/internal/ratelimit/window"
 	"github.com/durward-gateway/durward/internal/seal"
@@ -119,8 +120,13 @@ func newAPI(t *testing.T) *api {
 		t.Fatal(err)
 	}
 	t.Cleanup(connections.Close)
+	servers, err := evaluator.NewMemory(epochs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(servers.Close)
 	a.core = &app.Core{
-		Pins:      pinning.New(pinning.Options{}),
+		Evaluator: evaluator.New(evaluator.Options{Memory: servers, Store: store}), Pins: pinning.New(pinning.Options{}),
 		PublicURL: publicURL, Store: a.store, Keyring: keyring, Guard: guard, Broker: connections, Streams: &streams.Registry{},
 		Sizes: app.Sizes{API: 1 << 20, Meta: 64 << 10}, Log: slog.New(slog.DiscardHandler),
 		Tests:   app.NewServerTests(guard, window.New(now)),

@@ -34,7 +34,7 @@ func (h *Handler) serveMCP(w http.ResponseWriter, r *http.Request, call *app.Cal
 	if !ok {
 		return nil
 	}
-	set, err := call.Rules()
+	set, err := call.Known.Rules()
 	if err != nil {
 		h.count(call, "unavailable")
 		h.unreadable(w, call, err)

@@ -16,7 +16,7 @@ func (h *Handler) serveSSE(w http.ResponseWriter, r *http.Request, call *app.Cal
 	if !ok {
 		return nil
 	}
-	set, err := call.Rules()
+	set, err := call.Known.Rules()
 	if err != nil {
 		call.Core.Metrics.Calls.WithLabelValues("sse", "unavailable").Inc()
 		h.unreadable(w, call, err)
