@@ -52,6 +52,7 @@ type pinned struct {
 	// events are recorded; unrecorded is the error of recording, nil for none.
 	events     []storage.AuditEntry
 	unrecorded error
+	now        time.Time
 	// closing reports that the store is closing; held counts the holds on it.
 	closing bool
 	held    sync.WaitGroup
@@ -71,7 +72,7 @@ func newPinned(t *testing.T, enforce bool) *pinned {
 		t.Fatal(err)
 	}
 	unsubscribe := opened.OnChange(epochs.Bump)
-	p := &pinned{store: &pinStore{Store: opened, t: t}}
+	p := &pinned{store: &pinStore{Store: opened, t: t}, now: start}
 	t.Cleanup(func() {
 		p.held.Wait()
 		unsubscribe()
@@ -88,7 +89,7 @@ func newPinned(t *testing.T, enforce bool) *pinned {
 		t.Fatal(err)
 	}
 	pinner := New(Options{
-		Memory: memory, Store: p.store, Enforce: enforce, Now: func() time.Time { return start },
+		Memory: memory, Store: p.store, Enforce: enforce, Now: func() time.Time { return p.now },
 		Record: func(_ context.Context, of string, e storage.AuditEntry) error {
 			if of != organization {
 				t.Errorf("recorded for %q", of)
@@ -306,6 +307,81 @@ func TestAttackChangeFlood(t *testing.T) {
 	}
 }
 
+// TestAttackManyLists checks that an upstream that always lists another tool brings few writes. Tools that were not
+// pinned are withheld, and pinned later (M14).
+func TestAttackManyLists(t *testing.T) {
+	p := newPinned(t, true)
+	const lists = 100
+	var last listedTool
+	for i := range lists {
+		last = described(fmt.Sprint("tool", i), "x")
+		if _, err := p.list(t, []listedTool{last}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p.store.writes >= lists {
+		t.Fatalf("%d writes for %d lists", p.store.writes, lists)
+	}
+	if shown, err := p.list(t, []listedTool{last}); err != nil || len(shown) != 0 {
+		t.Errorf("%q, %v", shown, err)
+	}
+	// Of two definitions under one name, nobody knows which one a client uses.
+	o, err := p.Observe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range []listedTool{described("tool0", "x"), described("tool0", "y")} {
+		o.Tool(tool.name, []byte(tool.definition))
+	}
+	if again, err := p.Note(t.Context(), o); err != nil || !again {
+		t.Errorf("a list with two definitions is passed on: %v", err)
+	}
+	p.now = p.now.Add(time.Hour)
+	if shown, err := p.list(t, []listedTool{last}); err != nil || len(shown) != 1 {
+		t.Errorf("%q, %v", shown, err)
+	}
+}
+
+// TestAttackTwoDefinitions checks that a list with two definitions under one name is read once more, also when there is
+// nothing to write (M13).
+func TestAttackTwoDefinitions(t *testing.T) {
+	p := newPinned(t, true)
+	for i := range 3 {
+		o, err := p.Observe(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tool := range []listedTool{described("pay", "pays"), described("pay", "pays everybody")} {
+			o.Tool(tool.name, []byte(tool.definition))
+		}
+		if again, err := p.Note(t.Context(), o); err != nil || !again {
+			t.Errorf("list %d is passed on as it is: %v", i, err)
+		}
+	}
+}
+
+// TestSameListAtOnce checks that a list is read once more when an equal one was written first: it was read by the pins of
+// before.
+func TestSameListAtOnce(t *testing.T) {
+	p := newPinned(t, true)
+	tool := described("read", "reads")
+	var lists [2]*toolpin.Observation
+	for i := range lists {
+		var err error
+		if lists[i], err = p.Observe(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if lists[i].Tool(tool.name, []byte(tool.definition)) {
+			t.Error("shown before it was pinned")
+		}
+	}
+	for i, o := range lists {
+		if again, err := p.Note(t.Context(), o); err != nil || !again || p.store.writes != 1 {
+			t.Errorf("list %d is passed on without its tool, after %d writes: %v", i, p.store.writes, err)
+		}
+	}
+}
+
 // TestPinsThatCannotBeRead checks that nothing is told of a tool whose pins the store cannot give.
 func TestPinsThatCannotBeRead(t *testing.T) {
 	p := newPinned(t, true)
@@ -341,7 +417,10 @@ func TestServersWithoutObservations(t *testing.T) {
 	if m.watch(watchKey{organization, "busy"}, start) != busy {
 		t.Error("the observations of a list are lost")
 	}
-	if m.watch(watchKey{"another", "busy"}, start) == busy {
+	of := func(organization string) *toolpin.Watch {
+		return New(Options{Memory: m, Now: func() time.Time { return start }}).Of(&storage.Server{OrganizationID: organization, ID: "busy"}).watch
+	}
+	if of(organization) != busy || of("another") == busy {
 		t.Error("shared by two organizations")
 	}
 }

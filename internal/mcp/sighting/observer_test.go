@@ -153,6 +153,12 @@ func TestKnownProblem(t *testing.T) {
 	if n.answered(200) != 1 {
 		t.Error("its end is not noted")
 	}
+	server = storage.Server{LastSeenAt: n.now}
+	n.sight = Sight{}
+	n.sight.Load(&server)
+	if n.now = n.now.Add(time.Minute - time.Second); n.answered(200) != 0 {
+		t.Error("another node's note does not count")
+	}
 }
 
 // TestOneNoteAtATime checks that requests do not wait for a note, and write no other meanwhile.

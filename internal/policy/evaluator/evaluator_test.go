@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/durward-gateway/durward/internal/mcp/sighting"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -19,8 +20,10 @@ func TestServer(t *testing.T) {
 	if at, err := found.URL(); err != nil || at.String() != "https://one.example/mcp" {
 		t.Errorf("at %v, %v", at, err)
 	}
-	if found.Sight() == nil {
-		t.Error("nothing can be noted of it")
+	f.store.write(acme, func() { f.store.servers[0].Modern = true })
+	found = f.find(Asker{Organization: acme}, "git")
+	if is, err := sighting.New(sighting.Options{}).KnownModern(t.Context(), found.Server(), found.Sight()); err != nil || !is {
+		t.Errorf("the store's notes are not known: %v, %v", is, err)
 	}
 	if _, err := f.Server(t.Context(), Asker{Organization: acme}, "none"); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("an unknown name: %v", err)
@@ -33,7 +36,7 @@ func TestServerOfAnotherOrganization(t *testing.T) {
 	f := newFixture(t)
 	f.store.addServer(acme, "one", "git")
 	f.store.grant(acme, "one", "read")
-	f.find(Asker{Organization: acme}, "git")
+	f.settle(Asker{Organization: acme}, "git")
 	if _, err := f.Server(t.Context(), Asker{Organization: rival}, "git"); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("another organization's server: %v", err)
 	}

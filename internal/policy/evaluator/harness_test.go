@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/policy/engine"
@@ -136,6 +137,21 @@ func (f *fixture) find(who Asker, slug string) Known {
 		f.t.Fatal(err)
 	}
 	return found
+}
+
+// settle looks up a server until the cache, which stores in the background, has it.
+func (f *fixture) settle(who Asker, slug string) Known {
+	f.t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		before := f.store.looks()
+		if found := f.find(who, slug); f.store.looks() == before {
+			return found
+		}
+		if time.Now().After(deadline) {
+			f.t.Fatal("the server is never kept")
+		}
+	}
 }
 
 // allows reports whether the rules for calls to a server allow a tool. Rules that cannot be used allow nothing.
