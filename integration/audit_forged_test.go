@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -158,45 +157,108 @@ func killedJournal(t *testing.T) (g *gateway, segment string) {
 	return g, paths[0]
 }
 
-var journalLine = regexp.MustCompile(`(?m)^\{"o":"(0[^"]*)","n":(\d+),"h":"([^"]*)"(,"m":"[^"]*")?,"e":.*\n`)
+// journalRecord is a record of a segment, as docs/audit-format.md describes it.
+type journalRecord struct {
+	organization string
+	sequence     uint64
+	hash, mac    []byte
+	text         string
+}
 
-// forgeLine makes the line that follows the last one of an organization's chain in a segment. mac stands in the place
-// of its MAC.
-func forgeLine(t *testing.T, text, mac string) (line string) {
+var (
+	journalEscapes = strings.NewReplacer("\x00", "\x1b\x40", "\n", "\x1b\x4a", "\x1b", "\x1b\x5b")
+	journalPlain   = strings.NewReplacer("\x1b\x40", "\x00", "\x1b\x4a", "\n", "\x1b\x5b", "\x1b")
+)
+
+// readJournalRecord reads a line without its line end. It returns nil for lines that are no record.
+func readJournalRecord(t *testing.T, line string) *journalRecord {
 	t.Helper()
-	all := journalLine.FindAllStringSubmatch(text, -1)
-	if len(all) == 0 {
-		t.Fatalf("no records in %s", tail(text, 1_000))
+	if !strings.HasPrefix(line, "\x01") {
+		return nil
 	}
-	last := all[len(all)-1]
-	previous, err := base64.RawURLEncoding.DecodeString(last[3])
-	if err != nil {
-		t.Fatal(err)
+	var r journalRecord
+	for rest := []byte(journalPlain.Replace(line)); len(rest) > 0; {
+		size, n := binary.Uvarint(rest[1:])
+		value := rest[1+n : 1+n+int(size)]
+		switch rest[0] {
+		case 1:
+			r.organization = string(value)
+		case 2:
+			for _, c := range value {
+				r.sequence = r.sequence<<8 | uint64(c)
+			}
+		case 3:
+			r.hash = value
+		case 4:
+			r.mac = value
+		case 5:
+			r.text = string(value)
+		default:
+			t.Fatalf("docs/audit-format.md has no field %d", rest[0])
+		}
+		rest = rest[1+n+int(size):]
 	}
-	var sequence uint64
-	if _, err := fmt.Sscan(last[2], &sequence); err != nil {
-		t.Fatal(err)
+	return &r
+}
+
+// line returns the record's line.
+func (r *journalRecord) line() string {
+	var line []byte
+	for i, value := range []string{r.organization, strings.TrimLeft(string(binary.BigEndian.AppendUint64(nil, r.sequence)), "\x00"), string(r.hash), string(r.mac), r.text} {
+		if i != 3 || len(r.mac) > 0 {
+			line = append(binary.AppendUvarint(append(line, byte(i+1)), uint64(len(value))), value...)
+		}
 	}
-	sequence++
-	entry := fmt.Sprintf(`{"i":"0190ffff-0000-7000-8000-00000000f0f0","t":%d,"v":"forged","d":"allow"}`, time.Now().UnixNano())
-	hash := sha256.Sum256(append(binary.BigEndian.AppendUint64(append(previous, 2), sequence), entry...))
-	if mac == "copied" {
-		mac = last[4]
+	return journalEscapes.Replace(string(line)) + "\n"
+}
+
+// formerLine returns the record's line in a segment of a durward without MACs.
+func (r *journalRecord) formerLine() string {
+	return fmt.Sprintf(`{"o":"%s","n":%d,"h":"%s","e":%s}`+"\n", r.organization, r.sequence, base64.RawURLEncoding.EncodeToString(r.hash), r.text)
+}
+
+// forge returns the record that follows the last one of an organization's chain in a segment, without a MAC, and that
+// last one.
+func forge(t *testing.T, text string) (forged, last *journalRecord) {
+	t.Helper()
+	for line := range strings.SplitSeq(text, "\n") {
+		if r := readJournalRecord(t, line); r != nil && r.organization != "" {
+			last = r
+		}
 	}
-	return fmt.Sprintf(`{"o":"%s","n":%d,"h":"%s"%s,"e":%s}`+"\n", last[1], sequence, base64.RawURLEncoding.EncodeToString(hash[:]), mac, entry)
+	if last == nil {
+		t.Fatalf("no records in %q", tail(text, 1_000))
+	}
+	forged = &journalRecord{organization: last.organization, sequence: last.sequence + 1}
+	forged.text = fmt.Sprintf(`{"i":"0190ffff-0000-7000-8000-00000000f0f0","t":%d,"v":"forged","d":"allow"}`, time.Now().UnixNano())
+	hash := sha256.Sum256(append(binary.BigEndian.AppendUint64(append(bytes.Clone(last.hash), 2), forged.sequence), forged.text...))
+	forged.hash = hash[:]
+	return forged, last
 }
 
 // TestForgedJournal checks that a line that somebody with the disk has appended to a journal behind a kill is found,
 // and the next start neither signs it nor brings it to the store.
 func TestForgedJournal(t *testing.T) {
 	t.Parallel()
-	for name, forge := range map[string]func(t *testing.T, text string) string{
-		"without a MAC":      func(t *testing.T, text string) string { return text + forgeLine(t, text, "") },
-		"with another's MAC": func(t *testing.T, text string) string { return text + forgeLine(t, text, "copied") },
-		"as one of a former version": func(t *testing.T, text string) string {
-			text += forgeLine(t, text, "")
-			text = strings.Replace(text, `{"format":6,`, `{"format":5,`, 1)
-			return regexp.MustCompile(`,"m":"[^"]*","e":`).ReplaceAllString(text, `,"e":`)
+	for name, change := range map[string]func(t *testing.T, text string) string{
+		"without a MAC": func(t *testing.T, text string) string {
+			forged, _ := forge(t, text)
+			return text + forged.line()
+		},
+		"with another's MAC": func(t *testing.T, text string) string {
+			forged, last := forge(t, text)
+			forged.mac = last.mac
+			return text + forged.line()
+		},
+		"as one of a former version": func(t *testing.T, text string) (former string) {
+			forged, _ := forge(t, text)
+			for line := range strings.Lines(strings.Replace(text, `{"format":7,`, `{"format":5,`, 1)) {
+				if r := readJournalRecord(t, strings.TrimSuffix(line, "\n")); r != nil {
+					line = r.formerLine()
+				}
+				former += line
+			}
+			return former + forged.formerLine()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -206,7 +268,7 @@ func TestForgedJournal(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(segment, []byte(forge(t, strings.TrimRight(string(content), "\x00"))), 0o600); err != nil {
+			if err := os.WriteFile(segment, []byte(change(t, strings.TrimRight(string(content), "\x00"))), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			wantForged(t, g, "MAC")

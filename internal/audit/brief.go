@@ -16,7 +16,7 @@ import (
 // base64url. Readers of a record get both in full, in hexadecimal.
 const (
 	briefSize       = 10
-	briefDigestSize = hashLength
+	briefDigestSize = 43
 )
 
 // Room holds the brief id and the brief digest of one entry.

@@ -173,8 +173,8 @@ func readHeld(dir string, number int, held map[string]*heldChain, said []lastChe
 				}
 			}
 		default:
-			if h := held[string(l.record.organization)]; h != nil && h.sequence == l.record.sequence {
-				h.there, h.hash, h.nanos = true, l.record.hash, nanosOf(l.record.text)
+			if h := held[string(l.record.Organization)]; h != nil && h.sequence == l.record.Sequence {
+				h.there, h.hash, h.nanos = true, l.record.Hash, nanosOf(l.record.Text)
 			}
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/durward-gateway/durward/internal/audit/format"
+	"github.com/durward-gateway/durward/internal/audit/former"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -144,7 +146,7 @@ func TestOlderJournal(t *testing.T) {
 func TestEmptiedSegment(t *testing.T) {
 	root, store := t.TempDir(), new(memory)
 	j := killShipped(t, root, store, "first", 11)
-	for _, err := range []error{os.Truncate(segmentPath(j.dir, 1), 0), os.Remove(filepath.Join(j.dir, ringName))} {
+	for _, err := range []error{os.Truncate(segmentPath(j.dir, 1), 0), os.Remove(filepath.Join(j.dir, former.RingName))} {
 		if err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)
 		}
@@ -187,7 +189,7 @@ func TestDisputed(t *testing.T) {
 	for name, put := range map[string]func(j *Journal, store *memory) error{
 		"records": func(j *Journal, store *memory) error {
 			w := newChunk(j.node, "00000001", acme, new([32]byte), 1, nil)
-			w.add(&record{sequence: 1, text: []byte(`{"i":"","t":1}`)}, 1)
+			w.add(1, new([32]byte), []byte(`{"i":"","t":1}`), 1)
 			chunk, _ := w.finish(nil)
 			return store.AddAuditChunks(t.Context(), []storage.AuditChunk{chunk})
 		},
@@ -305,10 +307,9 @@ func otherChunk(t *testing.T, c *storage.AuditChunk) {
 			t.Fatal(err)
 		}
 		e.Tool = "another"
-		r := record{text: appendEntry(nil, &e)}
-		r.hash, _ = nextOf(&chain, &r, nil)
-		r.sequence = chain.Sequence
-		w.add(&r, nanosOf(records[i].Text))
+		text := appendEntry(nil, &e)
+		hash, _ := next(&chain, text, nil)
+		w.add(chain.Sequence, &hash, text, nanosOf(records[i].Text))
 	}
 	mac := c.MAC
 	*c, _ = w.finish(nil)
@@ -369,7 +370,7 @@ func TestExamine(t *testing.T) {
 		}, "the store has more records of segment 00000001", false},
 		"another last record": {func(t *testing.T, _ *Journal, store *failingStore) { otherChunk(t, &store.memory.chunks[1]) }, "the store has other records of segment 00000001", true},
 		"a last record that is not to be read": {func(_ *testing.T, _ *Journal, store *failingStore) {
-			store.memory.chunks[1].Data = []byte{chunkFormat, 0xff}
+			store.memory.chunks[1].Data = []byte{format.ChunkFormat, 0xff}
 		}, "the store has other records of segment 00000001", true},
 		"another record under a checkpoint that both have": {func(t *testing.T, _ *Journal, store *failingStore) {
 			withoutLast(store)

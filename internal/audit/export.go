@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -143,8 +144,8 @@ func (j *journalFile) records(each func(*storage.AuditRecord) error) error {
 			continue
 		}
 		r := storage.AuditRecord{
-			OrganizationID: string(l.record.organization), Node: j.node, Segment: j.segment, Sequence: l.record.sequence,
-			Text: l.record.whole(), Hash: l.record.hash,
+			OrganizationID: string(l.record.Organization), Node: j.node, Segment: j.segment, Sequence: l.record.Sequence,
+			Text: bytes.Clone(l.record.Text), Hash: l.record.Hash,
 		}
 		r.Previous = before[r.OrganizationID]
 		before[r.OrganizationID] = r.Hash

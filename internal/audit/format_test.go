@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,11 +15,12 @@ import (
 
 	"github.com/klauspost/compress/s2"
 
+	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/storage"
 )
 
-// former writes a segment as durward did before the short form of entries, or before shared parts, as kill -9 leaves it.
-func former(t *testing.T, root string, format int) (node string, records []storage.AuditRecord) {
+// formerSegment writes a segment as durward did before the short form of entries, or before shared parts, as kill -9 leaves it.
+func formerSegment(t *testing.T, root string, version int) (node string, records []storage.AuditRecord) {
 	t.Helper()
 	node = "00112233445566ff"
 	dir := filepath.Join(root, node)
@@ -28,7 +28,7 @@ func former(t *testing.T, root string, format int) (node string, records []stora
 		t.Fatal(err)
 	}
 	now := time.Now().UTC()
-	lines := append(marshal(header{Format: format, Node: node, Segment: "00000001", Time: now}), '\n')
+	lines := append(marshal(header{Format: version, Node: node, Segment: "00000001", Time: now}), '\n')
 	chain := storage.AuditChain{OrganizationID: acme, Node: node, Segment: "00000001"}
 	for range 6 {
 		e := intent("create_issue")
@@ -39,13 +39,13 @@ func former(t *testing.T, root string, format int) (node string, records []stora
 			if err != nil {
 				t.Fatal(err)
 			}
-			if format == plainSegmentFormat {
+			if version == plainSegmentFormat {
 				text = appendEntry(nil, e)
 			}
 			r := storage.AuditRecord{Sequence: chain.Sequence + 1, Text: text}
 			r.Hash, _ = next(&chain, text, nil)
 			records = append(records, r)
-			lines = append(lines, wholeLine(acme, r.Sequence, &r.Hash, text)...)
+			lines = append(lines, jsonLine(acme, r.Sequence, &r.Hash, nil, text)...)
 		}
 	}
 	c := Checkpoint{Format: 1, Node: node, Segment: "00000001", Number: 1, Time: now, Chains: []Head{headOf(&chain)}}
@@ -57,18 +57,18 @@ func former(t *testing.T, root string, format int) (node string, records []stora
 // TestFormerFormats checks records from before the short form of entries and from before shared parts. They are
 // recovered, shipped, verified and read as before, and edits of them are found.
 func TestFormerFormats(t *testing.T) {
-	t.Run("long entries", func(t *testing.T) { testFormer(t, longSegmentFormat, longChunkFormat) })
-	t.Run("short entries", func(t *testing.T) { testFormer(t, plainSegmentFormat, plainChunkFormat) })
+	t.Run("long entries", func(t *testing.T) { testFormer(t, longSegmentFormat, 1) })
+	t.Run("short entries", func(t *testing.T) { testFormer(t, plainSegmentFormat, 2) })
 }
 
-func testFormer(t *testing.T, format int, packed byte) {
+func testFormer(t *testing.T, version int, packed byte) {
 	root, store := t.TempDir(), new(memory)
-	node, records := former(t, root, format)
+	node, records := formerSegment(t, root, version)
 	// A part of the records is in the store, in the chunk format of that time.
 	body := append(make([]byte, 32), records[1].Hash[:]...)
 	for _, r := range records[:2] {
-		body = append(append(append(body, byte(len(r.Text)), byte(len(r.Text)>>7)), r.Hash[:hashMark]...), r.Text...)
-		body[len(body)-len(r.Text)-hashMark-2] |= 0x80
+		body = append(append(append(body, byte(len(r.Text)), byte(len(r.Text)>>7)), r.Hash[:format.MarkSize]...), r.Text...)
+		body[len(body)-len(r.Text)-format.MarkSize-2] |= 0x80
 	}
 	store.chunks = []storage.AuditChunk{{
 		OrganizationID: acme, Node: node, Segment: "00000001", First: 1, Last: 2, From: timeOf(records[0].Text).Truncate(precision),
@@ -94,7 +94,7 @@ func testFormer(t *testing.T, format int, packed byte) {
 	exported := 0
 	if err := Everything(t.Context(), root, store, acme, time.Now().Add(-time.Hour), time.Now().Add(time.Hour), func(r *storage.AuditRecord) error {
 		e := Export(r)
-		if exported++; (format == longSegmentFormat && exported <= len(records)) != (e.Text == "") || !bytes.Contains(e.Entry, []byte(`"kind":"call"`)) {
+		if exported++; (version == longSegmentFormat && exported <= len(records)) != (e.Text == "") || !bytes.Contains(e.Entry, []byte(`"kind":"call"`)) {
 			t.Errorf("%+v", e)
 		}
 		return nil
@@ -132,18 +132,53 @@ func upgraded(t *testing.T, root string, store *memory, former string, use func(
 }
 
 // unseal turns a segment into one of a durward without MACs.
-func unseal(t *testing.T, dir string, number, format int) {
+func unseal(t *testing.T, dir string, number, version int) {
 	t.Helper()
 	path := segmentPath(dir, number)
-	text := strings.Replace(strings.TrimRight(readFile(t, path), "\x00"), fmt.Sprintf(`{"format":%d,`, segmentFormat), fmt.Sprintf(`{"format":%d,`, format), 1)
-	text = regexp.MustCompile(`,"m":"[^"]*","e":`).ReplaceAllString(text, `,"e":`)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(path, formerLines(t, readFile(t, path), version), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
 
+// formerLines returns the lines of a segment, without checkpoints, in a former format. Before jsonSegmentFormat they have
+// no MACs.
+func formerLines(t testing.TB, segment string, version int) (lines []byte) {
+	t.Helper()
+	type part struct{ organization, text string }
+	at := make(map[part]int64)
+	var p parser
+	for text := range strings.SplitSeq(strings.TrimSuffix(segment, "\n"), "\n") {
+		l, err := p.parse([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch r := &l.record; {
+		case l.header != nil:
+			l.header.Format = version
+			lines = append(append(lines, marshal(l.header)...), '\n')
+		case l.checkpoint != nil:
+			lines = appendCheckpoint(lines, l.checkpoint)
+		default:
+			mac, text := r.MAC[:], r.Text
+			if version < jsonSegmentFormat {
+				mac = nil
+			}
+			if own, shared := format.SplitShared(text); shared != nil {
+				key := part{string(r.Organization), string(shared)}
+				if first, ok := at[key]; ok {
+					text = fmt.Appendf(slices.Clone(own), `,"0":%d}`, first)
+				} else {
+					at[key] = r.Sequence
+				}
+			}
+			lines = append(lines, jsonLine(string(r.Organization), r.Sequence, &r.Hash, mac, text)...)
+		}
+	}
+	return lines
+}
+
 // repackFormer packs a chunk as durward did before it split brief ids and times.
-func repackFormer(t *testing.T, c *storage.AuditChunk, format byte) {
+func repackFormer(t *testing.T, c *storage.AuditChunk, packed byte) {
 	t.Helper()
 	records, err := ReadChunk(c)
 	if err != nil {
@@ -152,12 +187,12 @@ func repackFormer(t *testing.T, c *storage.AuditChunk, format byte) {
 	body := slices.Concat(records[0].Previous[:], records[len(records)-1].Hash[:])
 	at := make(map[string]int)
 	for i, r := range records {
-		own, part := splitShared(r.Text)
+		own, part := format.SplitShared(r.Text)
 		size := 2 * len(own)
 		if part != nil {
 			size++
 		}
-		body = append(append(binary.AppendUvarint(body, uint64(size)), r.Hash[:hashMark]...), own...)
+		body = append(append(binary.AppendUvarint(body, uint64(size)), r.Hash[:format.MarkSize]...), own...)
 		if first, ok := at[string(part)]; ok {
 			body = binary.AppendUvarint(body, uint64(i-first))
 		} else if part != nil {
@@ -165,21 +200,21 @@ func repackFormer(t *testing.T, c *storage.AuditChunk, format byte) {
 			at[string(part)] = i
 		}
 	}
-	c.Data = append([]byte{format}, s2.Encode(nil, body)...)
+	c.Data = append([]byte{packed}, s2.Encode(nil, body)...)
 }
 
 // TestFormerOutcomes checks that segments and chunks with a record for each outcome, and those with full ids and digests,
 // are read as before. They differ only in the number of their format.
 func TestFormerOutcomes(t *testing.T) {
 	t.Run("one by one", func(t *testing.T) {
-		testFormerOutcomes(t, sharedSegmentFormat, sharedChunkFormat, 12, func(j *Journal, e *storage.AuditEntry) { j.Later(acme, outcomeOf(e)) })
+		testFormerOutcomes(t, sharedSegmentFormat, 3, 12, func(j *Journal, e *storage.AuditEntry) { j.Later(acme, outcomeOf(e)) })
 	})
 	t.Run("together", func(t *testing.T) {
-		testFormerOutcomes(t, wholeSegmentFormat, wholeChunkFormat, 8, func(j *Journal, e *storage.AuditEntry) { j.Outcome(acme, plainOutcome(e)) })
+		testFormerOutcomes(t, wholeSegmentFormat, 4, 8, func(j *Journal, e *storage.AuditEntry) { j.Outcome(acme, plainOutcome(e)) })
 	})
 }
 
-func testFormerOutcomes(t *testing.T, format int, packed byte, wantRecords int, end func(*Journal, *storage.AuditEntry)) {
+func testFormerOutcomes(t *testing.T, version int, packed byte, wantRecords int, end func(*Journal, *storage.AuditEntry)) {
 	root, store := t.TempDir(), new(memory)
 	j := openJournal(t, testOptions(t, root))
 	record := func(n int) {
@@ -201,7 +236,7 @@ func testFormerOutcomes(t *testing.T, format int, packed byte, wantRecords int, 
 	repackFormer(t, &store.chunks[0], packed)
 	record(3)
 	kill(t, j)
-	unseal(t, j.dir, 1, format)
+	unseal(t, j.dir, 1, version)
 	store.chunks[0].MAC = storage.AuditMAC{}
 	wantClean(t, root, store)
 	upgraded(t, root, store, j.node, func(trail *Trail) { calls(t, trail.journal, acme, 1) }) // with brief ids
@@ -226,7 +261,7 @@ func FuzzLongText(f *testing.F) {
 	e.Detail, e.Roles = map[string]any{"a": []any{"\"}", 1.5, nil}}, []string{"x,y"}
 	f.Add(appendEntry(nil, e))
 	f.Add(appendEntry(nil, &storage.AuditEntry{At: e.At, Call: e.ID, Kind: storage.AuditCall, Event: "outcome"}))
-	f.Add(joinShared(appendOwnOf(nil, e), string(appendSharedOf(nil, e))))
+	f.Add(format.AppendShared(appendOwnOf(nil, e), appendSharedOf(nil, e)))
 	f.Add(appendEntry(nil, &storage.AuditEntry{
 		ID: e.ID, At: e.At, Kind: storage.AuditCall, Event: "outcomes", Outcomes: []storage.AuditOutcome{*plainOutcome(e), {Call: "\"],[", At: e.At}},
 	}))

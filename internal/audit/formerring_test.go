@@ -3,16 +3,26 @@ package audit
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/durward-gateway/durward/internal/audit/former"
 )
 
-// longSegment returns the text of a segment that is several times as long as a ring, and the positions of its
+// These are those of a ring, see package former.
+const (
+	ringMark      = "durring1"
+	ringHead      = 4096
+	ringSize      = 1 << 20
+	ringNumberAt  = 8
+	ringWrittenAt = 16
+)
+
+// longSegment returns the text of a former segment that is several times as long as a ring, and the positions of its
 // checkpoints.
 func longSegment(t testing.TB, rings int) (node, text string) {
 	t.Helper()
@@ -30,7 +40,7 @@ func longSegment(t testing.TB, rings int) (node, text string) {
 		}
 	}
 	kill(t, j)
-	return j.node, readSegment(t, j.dir, 1)
+	return j.node, string(formerLines(t, readSegment(t, j.dir, 1), jsonSegmentFormat))
 }
 
 // ringAt returns the contents of the ring when so much of a text is written.
@@ -60,7 +70,7 @@ func writeRing(t testing.TB, dir string, number uint64, written int64, data []by
 	copy(head, ringMark)
 	binary.NativeEndian.PutUint64(head[ringNumberAt:], number)
 	binary.NativeEndian.PutUint64(head[ringWrittenAt:], uint64(written))
-	if err := os.WriteFile(filepath.Join(dir, ringName), append(head, data...), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, former.RingName), append(head, data...), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -90,25 +100,30 @@ func TestStaleRing(t *testing.T) {
 	keys := &lineKeys{macs: sharedGateway().macs, signatures: sharedSigner()}
 	random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // the same in every run
 	zeros, lines := make([]byte, ringSize), strings.SplitAfter(text, "\n")
-	taken, refused := 0, 0
+	taken, refused, dir := 0, 0, t.TempDir()
 	for i := range 30 {
 		written := len(strings.Join(lines[:len(lines)-random.IntN(len(lines)/2)], ""))
 		inFile := max(written-random.IntN((ringSize/2)), 1000)
 		whole := ringAt(text, written)
-		r := ringText{number: 1, written: int64(written), data: whole}
+		data, said := whole, int64(written)
 		if i%3 > 0 {
 			earlier := written - random.IntN(min(written, 50_000))
-			r.data = mixPages(random, whole, whole, whole, ringAt(text, earlier), ringAt(text, max(0, earlier-ringSize)), ringAt(strangeText, len(strangeText)), zeros)
+			data = mixPages(random, whole, whole, whole, ringAt(text, earlier), ringAt(text, max(0, earlier-ringSize)), ringAt(strangeText, len(strangeText)), zeros)
 		}
 		if i%3 > 1 {
-			r.written = int64(written - random.IntN(10_000)) // an old length, which is not at the end of a line
+			said = int64(written - random.IntN(10_000)) // an old length, which is not at the end of a line
+		}
+		writeRing(t, dir, 1, said, data)
+		r, err := former.ReadRing(dir, openNonblocking)
+		if err != nil {
+			t.Fatal(err)
 		}
 		all, err := scanFrom(strings.NewReader(text[:inFile]), node, "00000001", keys)
 		if err != nil {
 			t.Fatal(err)
 		}
 		size := all.size
-		got := text[:size] + string(all.follow(r.behind(1, size)))
+		got := text[:size] + string(all.follow(r.Behind(1, size)))
 		if !strings.HasPrefix(text[:written], got) || !strings.HasSuffix(got, "\n") {
 			t.Fatalf("%d: what was never written so is taken from the ring behind %d bytes", i, inFile)
 		}
@@ -124,35 +139,6 @@ func TestStaleRing(t *testing.T) {
 	}
 	if taken < 10 || refused < 10 {
 		t.Errorf("%d times something was taken and %d times something refused: the model is none", taken, refused)
-	}
-}
-
-// TestRingBehind checks that only bytes that a ring can hold are taken from it.
-func TestRingBehind(t *testing.T) {
-	text := strings.Repeat("0123456789abcde\n", ringSize/8)
-	for _, c := range []struct {
-		number  int
-		written int64
-		at      int64
-		want    int64
-	}{
-		{1, 100, 40, 60},
-		{1, 100, 100, 0},
-		{1, 100, 200, 0},
-		{2, 100, 40, 0},
-		{1, ringSize + 100, ringSize - 50, 150},
-		{1, ringSize + 100, 100, ringSize},
-		{1, ringSize + 100, 99, 0},
-		{1, 2 * ringSize, ringSize, ringSize},
-	} {
-		r := ringText{number: c.number, written: c.written, data: ringAt(text, int(c.written))}
-		want := ""
-		if c.want > 0 {
-			want = text[c.at : c.at+c.want]
-		}
-		if got := r.behind(1, c.at); string(got) != want {
-			t.Errorf("%+v: %d bytes", c, len(got))
-		}
 	}
 }
 
@@ -196,7 +182,7 @@ func TestRingForeign(t *testing.T) {
 			j := openJournal(t, testOptions(t, root))
 			intents(t, j, 3)
 			kill(t, j) // this leaves no ring
-			path := filepath.Join(j.dir, ringName)
+			path := filepath.Join(j.dir, former.RingName)
 			if err := replace(t, j.dir, path); err != nil {
 				t.Fatal(err)
 			}
@@ -222,7 +208,7 @@ func TestRingForeign(t *testing.T) {
 func FuzzRing(f *testing.F) {
 	j := openJournal(f, testOptions(f, f.TempDir()))
 	intents(f, j, 5)
-	text := readSegment(f, j.dir, 1)
+	text := string(formerLines(f, readSegment(f, j.dir, 1), jsonSegmentFormat))
 	half := strings.Index(text[len(text)/2:], "\n") + len(text)/2 + 1
 	f.Add(uint64(1), uint64(len(text)), []byte(text[half:]))
 	f.Add(uint64(1), uint64(len(text)-1), []byte(text[half:]))
@@ -242,19 +228,4 @@ func FuzzRing(f *testing.F) {
 		defer s.Close()
 		wantClean(t, filepath.Dir(dir), new(memory))
 	})
-}
-
-// TestRingDocumented checks that a reader that follows the documentation finds the lines of a ring.
-func TestRingDocumented(t *testing.T) {
-	// The positions of line ends make no difference.
-	text := strings.Join(strings.Fields(readFile(t, filepath.Join("..", "..", "docs", "audit-format.md"))), " ")
-	for _, says := range []string{
-		fmt.Sprintf("a file of %d,%03d,%03d bytes", (ringHead+ringSize)/1_000_000, (ringHead+ringSize)/1_000%1_000, (ringHead+ringSize)%1_000),
-		fmt.Sprintf("| 0 to 7 | `%s` |", ringMark),
-		fmt.Sprintf("| %d to %d | the last bytes of the segment: byte `n`, from 0, stands at %d + `n` mod %d |", ringHead, ringHead+ringSize-1, ringHead, ringSize),
-	} {
-		if !strings.Contains(text, says) {
-			t.Errorf("docs/audit-format.md does not say %q", says)
-		}
-	}
 }

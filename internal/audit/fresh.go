@@ -102,7 +102,7 @@ func (j *Journal) collect() {
 			p.chunks = append(p.chunks, c.open)
 		}
 		before := len(c.open.body)
-		c.open.add(&record{sequence: a.sequence, hash: a.hash, text: j.pending[a.start:a.end], shared: a.shared}, a.at)
+		c.open.add(a.sequence, &a.hash, j.pending[a.start:a.end], a.at)
 		j.fresh.grow(len(c.open.body) - before)
 	}
 	if j.fresh.size > ripeFresh {

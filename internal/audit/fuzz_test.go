@@ -1,14 +1,13 @@
 package audit
 
 import (
-	"crypto/sha256"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -21,10 +20,12 @@ func FuzzParseLine(f *testing.F) {
 	for _, text := range strings.Split(readSegment(f, j.dir, 1), "\n") {
 		f.Add([]byte(text))
 	}
+	f.Add(recordLine("", 10, new([32]byte), nil, []byte("{}")))
 	f.Add([]byte(`{"o":"","n":1,"h":"`))
 	f.Add([]byte(`{"checkpoint":{},"signature":""}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		l, err := new(parser).parse(text)
+		var p parser
+		l, err := p.parse(text)
 		if err != nil {
 			return
 		}
@@ -35,20 +36,10 @@ func FuzzParseLine(f *testing.F) {
 			written = append(marshal(l.header), '\n')
 		case l.checkpoint != nil:
 			written = appendCheckpoint(nil, l.checkpoint)
+		case p.json:
+			return // package former checks it
 		default:
-			var mac []byte
-			if r.mac != (storage.AuditMAC{}) {
-				mac = r.mac[:]
-			}
-			written = append(appendRecord(nil, string(r.organization), r.sequence, &r.hash, mac), r.text...)
-			switch {
-			case r.shared == nil:
-			case r.shared.lost:
-				written = appendReference(written, r.shared.sequence)
-			default:
-				written = appendShared(written, r.shared.text)
-			}
-			written = append(written, lineEnd...)
+			written = recordLine(string(r.Organization), r.Sequence, &r.Hash, macOf(r), r.Text)
 		}
 		if string(written) != string(text)+"\n" {
 			t.Errorf("%q is written %q", text, written)
@@ -113,30 +104,23 @@ func FuzzReadChunk(f *testing.F) {
 	e.ID = "0190ffff-0000-7000-8000-000000000001"
 	brief := *e
 	brief.ID, brief.ArgumentsDigest = "AAAAAAAAAA", "RBNvo1WzZ4oRRq0W9-hknpT7T8If536DEMBg9hyq_4o"
-	outcome, s := outcomeOf(e), newShared(appendSharedOf(nil, e))
+	outcome := outcomeOf(e)
 	outcome.At = e.At
 	several := &storage.AuditEntry{ID: e.ID, At: e.At, Kind: storage.AuditCall, Event: "outcomes", Outcomes: []storage.AuditOutcome{*plainOutcome(e), *plainOutcome(&brief)}}
-	for _, r := range []record{
-		{text: appendOwnOf(nil, e), shared: s}, {text: appendEntry(nil, outcome)}, {text: appendEntry(nil, several)}, {text: appendOwnOf(nil, &brief), shared: s},
+	for _, text := range [][]byte{
+		format.AppendShared(appendOwnOf(nil, e), appendSharedOf(nil, e)), appendEntry(nil, outcome), appendEntry(nil, several),
+		format.AppendShared(appendOwnOf(nil, &brief), appendSharedOf(nil, &brief)),
 	} {
-		r.hash, _ = nextOf(&chain, &r, nil)
-		r.sequence = chain.Sequence
-		w.add(&r, e.At.UnixNano())
+		hash, _ := next(&chain, text, nil)
+		w.add(chain.Sequence, &hash, text, e.At.UnixNano())
 	}
 	c, _ := w.finish(nil)
 	if records, err := ReadChunk(&c); err != nil || len(records) != 4 {
 		f.Fatalf("%d records, %v", len(records), err)
 	}
 	f.Add(c.Data)
-	f.Add([]byte{chunkFormat})
-	body, err := unpack(c.Data)
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(append([]byte{rawChunkFormat}, body...))
-	// It repeats more bytes of the record before than that record has.
-	repeating := append(slices.Clone(body[:2*sha256.Size]), briefKind, 0, 0, 0, 0, 'A', 'A', 'A', 'A', 'A', 'A', 'A', 'A', 'A', 'A', 0, 200)
-	f.Add(append([]byte{rawChunkFormat}, repeating...))
+	f.Add([]byte{format.ChunkFormat})
+	f.Add(append([]byte{format.ChunkFormat - 1}, unpacked(f, &c)...))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		changed := c
 		changed.Data = data
@@ -145,4 +129,12 @@ func FuzzReadChunk(f *testing.F) {
 			t.Errorf("%d other records are taken", len(records))
 		}
 	})
+}
+
+// macOf returns a record's MAC, or nothing when it has none.
+func macOf(r *format.Record) []byte {
+	if r.MAC == (storage.AuditMAC{}) {
+		return nil
+	}
+	return r.MAC[:]
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"sync"
@@ -13,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -304,7 +306,16 @@ func fileShipper(j *Journal, store storage.Audits) *shipper {
 
 var errDisk = errors.New("no space left on device")
 
-// wholeLine returns a record's line, without a MAC.
-func wholeLine(organization string, sequence int64, hash *[32]byte, text []byte) []byte {
-	return append(append(appendRecord(nil, organization, sequence, hash, nil), text...), lineEnd...)
+// recordLine returns a record's line. mac may be empty.
+func recordLine(organization string, sequence int64, hash *[32]byte, mac, text []byte) []byte {
+	return append(append(format.AppendHead(nil, organization, sequence, hash, mac, len(text)), text...), '\n')
+}
+
+// jsonLine returns a record's line in a former segment. mac may be empty.
+func jsonLine(organization string, sequence int64, hash *[32]byte, mac, text []byte) []byte {
+	line := fmt.Appendf(nil, `{"o":"%s","n":%d,"h":"%s"`, organization, sequence, hashText.EncodeToString(hash[:]))
+	if len(mac) > 0 {
+		line = fmt.Appendf(line, `,"m":"%s"`, hashText.EncodeToString(mac))
+	}
+	return fmt.Appendf(line, ",\"e\":%s}\n", text)
 }

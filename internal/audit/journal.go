@@ -132,6 +132,7 @@ type Journal struct {
 	pending   []byte     // lines that are not written yet
 	additions []addition // the records in them
 	scratch   []byte     // the bytes of a record that are hashed
+	part      []byte     // the shared part of a record
 	place     []byte     // the bytes that its MAC covers
 	mac       []byte
 	fresh     fresh // the records that are not shipped yet
@@ -143,7 +144,6 @@ type Journal struct {
 	wake     chan struct{}                 // signals that pending waits to be written
 	rotation chan struct{}                 // signals that the segment is full
 	ripe     chan struct{}                 // signals that much is to be shipped
-	recent   recentShared
 
 	// syncing is held while a segment is synced. It is taken before mu. The kernel reports a failed sync only once, so a
 	// second sync of the same file beside a failing one would succeed.
@@ -180,10 +180,11 @@ type segment struct {
 
 type chain struct {
 	storage.AuditChain
-	name  [sha256.Size]byte // its NameHash
-	moved bool
-	parts sharedParts
-	open  *chunkWriter // the chunk of the growing part for its records; nil: none yet
+	name   [sha256.Size]byte // its NameHash
+	moved  bool
+	digest [sha256.Size]byte // of the shared part of the last record that has one
+	part   []byte            // that shared part
+	open   *chunkWriter      // the chunk of the growing part for its records; nil: none yet
 
 	outcomes []storage.AuditOutcome // that are in no record yet
 	latest   time.Time              // the latest time of a record, without times from before the clock was put back

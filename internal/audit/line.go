@@ -6,39 +6,26 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
-	"strconv"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/storage"
 )
 
 // A segment is a file of lines: one header, then records, with checkpoints among them. The last line of a segment that
-// has ended is its final checkpoint. A record's line is
-//
-//	{"o":"<organization>","n":<sequence>,"h":"<hash, base64url>","m":"<MAC, base64url>","e":<entry>}
-//
-// byte for byte: the reader accepts no other spelling. Node, segment and previous hash are not in it, because they follow
-// from the position of the line. The organization is in every line: it must not depend on another line, which may be
-// damaged. An entry with a shared part has that part, or the sequence of the record that has it (see shared.go). No line
-// has a NUL byte. The first NUL byte ends the lines: former versions filled the file with zeros ahead, and a power cut
-// may leave zeros.
-const (
-	recordStart = `{"o":"`
-	recordNext  = `","n":`
-	recordHash  = `,"h":"`
-	recordMAC   = `","m":"`
-	recordEntry = `","e":`
-	hashLength  = 43
-	macLength   = 27
-	// maxLine bounds a line of a segment. A checkpoint of 10,000 organizations takes 1.5 MB.
-	maxLine = 64 << 20
-)
+// has ended is its final checkpoint. The header and the checkpoints are JSON. Package format has the form of a record. Node,
+// segment and previous hash are not in it, because they follow from the position of the line. The organization is in
+// every record: it must not depend on another line, which may be damaged. No line has a NUL byte. The first NUL byte ends
+// the lines: a power cut may leave zeros, and former versions filled the file with zeros ahead.
 
+// maxLine bounds a line of a segment. A checkpoint of 10,000 organizations takes 1.5 MB.
+const maxLine = 64 << 20
+
+// hashText spells a digest in an entry.
 var hashText = base64.RawURLEncoding.Strict()
 
 // errLine reports that a line is no line of a segment.
-var errLine = errors.New("malformed line")
+var errLine = format.ErrMalformed
 
 // header is the first line of a segment.
 type header struct {
@@ -58,12 +45,13 @@ func (h *header) hash() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// These are the formats of segments and checkpoints. In segments of format 5 records have no MACs. In those of format 4
-// ids, digests and outcomes are also written in full. In those of format 3 each outcome is a record of its own. In those
+// These are the formats of segments and checkpoints. In segments of format 6 records are lines of JSON, which package former
+// reads. In those of format 5 they have no MACs. In those of format 4 ids, digests and outcomes are also written in full. In those of format 3 each outcome is a record of its own. In those
 // of format 2 no entry has a shared part. In those of format 1 entries have the long form, and no bytes follow the last
 // line.
 const (
-	segmentFormat       = 6
+	segmentFormat       = 7
+	jsonSegmentFormat   = 6
 	bareSegmentFormat   = 5
 	wholeSegmentFormat  = 4
 	sharedSegmentFormat = 3
@@ -78,17 +66,7 @@ const (
 type line struct {
 	header     *header
 	checkpoint *storage.AuditCheckpoint
-	record     record // when it is neither
-}
-
-// record holds the parts of a record's line. Its text is a slice of the line.
-type record struct {
-	organization []byte
-	sequence     int64
-	hash         [sha256.Size]byte
-	mac          storage.AuditMAC // zero: it has none
-	text         []byte           // the entry; only its own part when it has a shared part
-	shared       *shared          // nil: the entry has no shared part
+	record     format.Record // when it is neither
 }
 
 // signedLine is the line of a checkpoint. It keeps the bytes of the data, because the signature covers those.
@@ -97,47 +75,20 @@ type signedLine struct {
 	Signature  []byte          `json:"signature"`
 }
 
-// validOrganization reports whether id can be the id of an organization: a UUID, or "" for the gateway's own events. A
-// text that needs escaping cannot be an id.
-func validOrganization[T string | []byte](id T) bool {
-	if len(id) > 64 {
-		return false
-	}
-	for i := range len(id) {
-		if c := id[i]; (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') && c != '-' && c != '_' && c != '.' {
-			return false
-		}
-	}
-	return true
-}
-
 // next adds a record with this text to the chain. It builds the bytes to hash in scratch.
 func next(c *storage.AuditChain, text, scratch []byte) (hash [sha256.Size]byte, used []byte) {
-	if own, part := splitShared(text); part != nil {
+	own, part := format.SplitShared(text)
+	switch {
+	case part != nil:
 		digest := sha256.Sum256(part)
-		return nextSharing(c, own, &digest, scratch)
-	}
-	if isShort(text) {
+		scratch = append(appendLink(scratch[:0], c, sharedLinkMark), digest[:]...)
+		scratch = append(scratch, own...)
+	case isShort(text):
 		scratch = append(appendLink(scratch[:0], c, linkMark), text...)
-	} else {
+	default:
 		scratch = appendLongLink(scratch[:0], c, text)
 	}
 	return link(c, scratch), scratch
-}
-
-// nextSharing does the work of next for an entry with a shared part of that hash.
-func nextSharing(c *storage.AuditChain, own []byte, digest *[sha256.Size]byte, scratch []byte) (hash [sha256.Size]byte, used []byte) {
-	scratch = append(appendLink(scratch[:0], c, sharedLinkMark), digest[:]...)
-	scratch = append(scratch, own...)
-	return link(c, scratch), scratch
-}
-
-// nextOf does the work of next for a record that was read from a segment.
-func nextOf(c *storage.AuditChain, r *record, scratch []byte) (hash [sha256.Size]byte, used []byte) {
-	if r.shared != nil {
-		return nextSharing(c, r.text, &r.shared.digest, scratch)
-	}
-	return next(c, r.text, scratch)
 }
 
 // link adds a record to a chain. hashed holds the bytes to hash for it.
@@ -177,25 +128,6 @@ func appendLongLink(b []byte, c *storage.AuditChain, text []byte) []byte {
 	b = append(b, text...)
 	return binary.BigEndian.AppendUint64(b, uint64(c.Sequence+1))
 }
-
-// appendRecord appends the beginning of a record's line. Its entry and lineEnd follow. mac is empty for lines of a
-// durward without MACs.
-func appendRecord(b []byte, organization string, sequence int64, hash *[sha256.Size]byte, mac []byte) []byte {
-	b = append(b, recordStart...)
-	b = append(b, organization...)
-	b = append(b, recordNext...)
-	b = strconv.AppendInt(b, sequence, 10)
-	b = append(b, recordHash...)
-	var text [hashLength]byte
-	putDigest(&text, hash)
-	if b = append(b, text[:]...); len(mac) > 0 {
-		b = hashText.AppendEncode(append(b, recordMAC...), mac)
-	}
-	return append(b, recordEntry...)
-}
-
-// lineEnd is the text after the entry in a record's line.
-const lineEnd = "}\n"
 
 func appendCheckpoint(b []byte, c *storage.AuditCheckpoint) []byte {
 	b = append(b, marshal(signedLine{Checkpoint: c.Data, Signature: c.Signature})...)

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -117,7 +119,7 @@ func TestOutcomeAlone(t *testing.T) {
 		if err := j.Close(); err != nil {
 			t.Fatal(err)
 		}
-		want := fmt.Sprintf(`,"e":{"i":"%s","t":%d,"c":"","b":"ok","h":1234567,"f":200}}`, e.ID, o.At.UnixNano())
+		want := fmt.Sprintf(`{"i":"%s","t":%d,"c":"","b":"ok","h":1234567,"f":200}`, e.ID, o.At.UnixNano())
 		if text := readFile(t, segmentPath(j.dir, 1)); !strings.Contains(text, want) {
 			t.Errorf("%s is not in %s", want, text)
 		}
@@ -359,7 +361,8 @@ func TestTamperedOutcomes(t *testing.T) {
 			wantClean(t, root, store)
 			path := segmentPath(j.dir, 1)
 			text := []byte(strings.TrimRight(readFile(t, path), "\x00"))
-			changed := tamper(text)
+			first := bytes.IndexByte(text, '\n') + 1
+			changed := slices.Concat(text[:first], changeText(t, text[first:], tamper))
 			if bytes.Equal(changed, text) {
 				t.Fatal("nothing is changed")
 			}
@@ -373,10 +376,9 @@ func TestTamperedOutcomes(t *testing.T) {
 				t.Fatal(err)
 			}
 			repack(t, &store.chunks[0], func(body []byte) []byte {
-				const head = 2*32 + 2 + hashMark // of a chunk, and of a record of more than 31 and less than 4096 bytes
-				text := tamper(body[head:])
-				size := 4 * len(text)
-				return slices.Concat(body[:head-2-hashMark], []byte{byte(size) | 0x80, byte(size >> 7)}, body[head-hashMark:head], text)
+				start := headSize + 2 + format.MarkSize + 1 // of the length of the text, which has two bytes
+				text := tamper(body[start+2:])
+				return append(binary.AppendUvarint(body[:start:start], uint64(len(text))), text...)
 			})
 			if found := verify(t, root, store); len(found) == 0 || found[0].Sequence != 1 {
 				t.Errorf("in the store %v is found", found)
@@ -397,7 +399,7 @@ func TestOutcomesFormat(t *testing.T) {
 	if err := newShipper(j, store).ship(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if text := readFile(t, segmentPath(j.dir, 1)); !strings.HasPrefix(text, `{"format":6,`) || len(store.chunks) != 1 || store.chunks[0].Data[0] != 5 {
+	if text := readFile(t, segmentPath(j.dir, 1)); !strings.HasPrefix(text, `{"format":7,`) || len(store.chunks) != 1 || store.chunks[0].Data[0] != 7 {
 		t.Errorf("other formats: %.20s, %v", text, store.chunks)
 	}
 }

@@ -1,11 +1,13 @@
 package audit
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"fmt"
 	"runtime"
 	"slices"
 
+	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -128,7 +130,7 @@ func (j *Journal) ready(organization string) (*chain, error) {
 	}
 	c = j.segment.chains[organization]
 	if c == nil {
-		if !validOrganization(organization) {
+		if !format.ValidOrganization(organization) {
 			return nil, fmt.Errorf("%w: organization %q is no id", ErrUnavailable, organization)
 		}
 		c = &chain{AuditChain: chainOf(organization, j.node, j.segment.name)}
@@ -146,10 +148,8 @@ type addition struct {
 	previous   [sha256.Size]byte
 	hash       [sha256.Size]byte
 	at         int64 // Unix nanoseconds
-	start, end int   // the range of its text in pending, without the shared part
-	shared     *shared
-	defines    bool // others may refer to its shared part
-	waits      int  // number of records or outcomes that are lost without it; 0: it must not be written later
+	start, end int   // the range of its text in pending
+	waits      int   // number of records or outcomes that are lost without it; 0: it must not be written later
 }
 
 // add puts a record into pending.
@@ -159,17 +159,27 @@ func (j *Journal) add(c *chain, e *storage.AuditEntry, waits int) {
 	if e.At.After(c.latest) || c.latest.Sub(e.At) >= groupSpan { // else concurrent intents overtook each other
 		c.latest = e.At
 	}
-	own := linkSize
 	if sharing(e) {
-		a.shared = j.sharedOf(c, e)
-		j.scratch = append(appendLink(j.scratch[:0], &c.AuditChain, sharedLinkMark), a.shared.digest[:]...)
-		own = len(j.scratch)
+		j.part = appendSharedOf(j.part[:0], e)
+		j.scratch = append(appendLink(j.scratch[:0], &c.AuditChain, sharedLinkMark), c.digestOf(j.part)...)
+		own := len(j.scratch)
 		j.scratch = appendOwnOf(j.scratch, e)
-	} else {
-		j.scratch = appendEntry(appendLink(j.scratch[:0], &c.AuditChain, linkMark), e)
+		a.hash = link(&c.AuditChain, j.scratch)
+		j.scratch = format.AppendShared(j.scratch, j.part)
+		j.addLine(a, j.scratch[own:])
+		return
 	}
+	j.scratch = appendEntry(appendLink(j.scratch[:0], &c.AuditChain, linkMark), e)
 	a.hash = link(&c.AuditChain, j.scratch)
-	j.addLine(a, j.scratch[own:])
+	j.addLine(a, j.scratch[linkSize:])
+}
+
+// digestOf returns the hash of a shared part. The next record of a chain often has the same part.
+func (c *chain) digestOf(part []byte) []byte {
+	if !bytes.Equal(part, c.part) {
+		c.part, c.digest = append(c.part[:0], part...), sha256.Sum256(part)
+	}
+	return c.digest[:]
 }
 
 // addition adds an empty addition for the next record of this chain.
@@ -178,40 +188,16 @@ func (j *Journal) addition(c *chain) *addition {
 	return &j.additions[len(j.additions)-1]
 }
 
-// sharedOf finds or makes an entry's shared part.
-func (j *Journal) sharedOf(c *chain, e *storage.AuditEntry) *shared {
-	if s := j.recent.find(c, e); s != nil {
-		return s
-	}
-	j.scratch = appendSharedOf(j.scratch[:0], e)
-	s := c.parts.byText[string(j.scratch)]
-	if s == nil {
-		s = newShared(j.scratch)
-	}
-	if c.parts.room(s) {
-		j.recent.remember(c, e, s)
-	}
-	return s
-}
-
 // addLine adds a record to pending. The record's chain is already at it.
 func (j *Journal) addLine(a *addition, text []byte) {
 	c := a.chain
 	j.place = c.AppendPlace(j.place[:0], &c.name)
 	j.mac = j.options.MACs.AppendMAC(j.mac[:0], j.place)
-	j.pending = appendRecord(j.pending, c.OrganizationID, c.Sequence, &a.hash, j.mac)
+	j.pending = format.AppendHead(j.pending, c.OrganizationID, c.Sequence, &a.hash, j.mac, len(text))
 	a.start = len(j.pending)
 	j.pending = append(j.pending, text...)
 	a.end = len(j.pending)
-	switch s := a.shared; {
-	case s == nil:
-	case s.sequence > 0:
-		j.pending = appendReference(j.pending, s.sequence)
-	default:
-		a.defines = c.parts.define(s, c.Sequence)
-		j.pending = appendShared(j.pending, s.text)
-	}
-	j.pending = append(j.pending, lineEnd...)
+	j.pending = append(j.pending, '\n')
 	c.moved = true
 }
 
@@ -222,19 +208,12 @@ func (j *Journal) withdraw() {
 	for i := range slices.Backward(additions) {
 		a := &additions[i]
 		a.chain.Sequence, a.chain.Hash = a.sequence-1, a.previous
-		if a.defines {
-			a.chain.parts.forget(a.shared)
-		}
 	}
 	for i := range additions {
 		if a := &additions[i]; a.waits > 0 {
 			again, text := j.addition(a.chain), lines[a.start:a.end]
-			again.at, again.shared, again.waits = a.at, a.shared, a.waits
-			// A shared part may now have room that it did not have before. Several records may have a copy of it.
-			if s := a.shared; s != nil && a.chain.parts.byText[s.text] != nil {
-				again.shared = a.chain.parts.byText[s.text]
-			}
-			again.hash, j.scratch = nextOf(&a.chain.AuditChain, &record{text: text, shared: again.shared}, j.scratch)
+			again.at, again.waits = a.at, a.waits
+			again.hash, j.scratch = next(&a.chain.AuditChain, text, j.scratch)
 			j.addLine(again, text)
 		}
 	}
@@ -251,10 +230,9 @@ func (j *Journal) observed() {
 	}
 	for i := range j.additions {
 		a := &j.additions[i]
-		r := record{text: j.pending[a.start:a.end], shared: a.shared}
 		(*f)(storage.AuditRecord{
 			OrganizationID: a.chain.OrganizationID, Node: a.chain.Node, Segment: a.chain.Segment, Sequence: a.sequence,
-			Text: r.whole(), Previous: a.previous, Hash: a.hash,
+			Text: bytes.Clone(j.pending[a.start:a.end]), Previous: a.previous, Hash: a.hash,
 		})
 	}
 }

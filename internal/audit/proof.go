@@ -3,6 +3,7 @@ package audit
 import (
 	"crypto/sha256"
 
+	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -40,21 +41,21 @@ func (k *lineKeys) signed(c *storage.AuditCheckpoint) bool {
 // proven also reports that the record's text is unchanged. A record after a missing one has a valid MAC, but the input of
 // its hash is not known, so it is sealed and not proven. A bare segment, of a durward without MACs, has nothing to check,
 // and all its records are accepted.
-func (k *lineKeys) proves(c *provenChain, r *record, bare bool) (proven, sealed bool) {
+func (k *lineKeys) proves(c *provenChain, r *format.Record, bare bool) (proven, sealed bool) {
 	if k == nil || bare {
-		c.Sequence, c.Hash = r.sequence, r.hash
+		c.Sequence, c.Hash = r.Sequence, r.Hash
 		return true, true
 	}
-	if r.sequence <= c.Sequence {
+	if r.Sequence <= c.Sequence {
 		return false, false // for example, a line was written twice
 	}
 	follows := c.AuditChain
 	var hash [sha256.Size]byte
-	hash, k.scratch = nextOf(&follows, r, k.scratch)
-	proven = follows.Sequence == r.sequence && hash == r.hash
+	hash, k.scratch = next(&follows, r.Text, k.scratch)
+	proven = follows.Sequence == r.Sequence && hash == r.Hash
 	place := c.AuditChain
-	place.Sequence, place.Hash = r.sequence, r.hash
-	if !k.macs.CheckMAC(place.AppendPlace(nil, &c.name), r.mac[:]) {
+	place.Sequence, place.Hash = r.Sequence, r.Hash
+	if !k.macs.CheckMAC(place.AppendPlace(nil, &c.name), r.MAC[:]) {
 		return false, false
 	}
 	c.AuditChain = place

@@ -3,6 +3,7 @@ package audit
 import (
 	"testing"
 
+	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -13,33 +14,33 @@ func TestProves(t *testing.T) {
 	const node, segment = "n", "00000001"
 	text := func(tool string) []byte { return appendEntry(nil, intent(tool)) }
 	// made is record 3 of a chain whose last record is 2.
-	made := func() (before *provenChain, r record) {
+	made := func() (before *provenChain, r format.Record) {
 		before = newProvenChain(acme, node, segment)
 		for range 2 {
 			_, _ = next(&before.AuditChain, text("before"), nil)
 		}
 		after := before.AuditChain
-		r = record{organization: []byte(acme), text: text("tool")}
-		r.hash, _ = nextOf(&after, &r, nil)
-		r.sequence, r.mac = 3, after.Sealed(keys.macs)
+		r = format.Record{Organization: []byte(acme), Text: text("tool")}
+		r.Hash, _ = next(&after, r.Text, nil)
+		r.Sequence, r.MAC = 3, after.Sealed(keys.macs)
 		return before, r
 	}
 	for name, c := range map[string]struct {
-		change         func(before *provenChain, r *record)
+		change         func(before *provenChain, r *format.Record)
 		proven, sealed bool
 	}{
-		"as it was":                 {func(*provenChain, *record) {}, true, true},
-		"another text":              {func(_ *provenChain, r *record) { r.text = text("another") }, false, true},
-		"another hash":              {func(_ *provenChain, r *record) { r.hash[0] ^= 1 }, false, false},
-		"another MAC":               {func(_ *provenChain, r *record) { r.mac[0] ^= 1 }, false, false},
-		"no MAC":                    {func(_ *provenChain, r *record) { r.mac = storage.AuditMAC{} }, false, false},
-		"another sequence":          {func(_ *provenChain, r *record) { r.sequence = 4 }, false, false},
-		"behind one that is gone":   {func(before *provenChain, _ *record) { *before = *newProvenChain(acme, node, segment) }, false, true},
-		"of another segment":        {func(before *provenChain, _ *record) { *before = *newProvenChain(acme, node, "00000002") }, false, false},
-		"twice":                     {func(before *provenChain, r *record) { before.Sequence, before.Hash = r.sequence, r.hash }, false, false},
-		"behind what is after it":   {func(before *provenChain, _ *record) { before.Sequence = 9 }, false, false},
-		"behind another one":        {func(before *provenChain, _ *record) { before.Hash[0] ^= 1 }, false, true},
-		"another text of its place": {func(before *provenChain, r *record) { r.text = text("x"); before.Sequence = 1 }, false, true},
+		"as it was":                 {func(*provenChain, *format.Record) {}, true, true},
+		"another text":              {func(_ *provenChain, r *format.Record) { r.Text = text("another") }, false, true},
+		"another hash":              {func(_ *provenChain, r *format.Record) { r.Hash[0] ^= 1 }, false, false},
+		"another MAC":               {func(_ *provenChain, r *format.Record) { r.MAC[0] ^= 1 }, false, false},
+		"no MAC":                    {func(_ *provenChain, r *format.Record) { r.MAC = storage.AuditMAC{} }, false, false},
+		"another sequence":          {func(_ *provenChain, r *format.Record) { r.Sequence = 4 }, false, false},
+		"behind one that is gone":   {func(before *provenChain, _ *format.Record) { *before = *newProvenChain(acme, node, segment) }, false, true},
+		"of another segment":        {func(before *provenChain, _ *format.Record) { *before = *newProvenChain(acme, node, "00000002") }, false, false},
+		"twice":                     {func(before *provenChain, r *format.Record) { before.Sequence, before.Hash = r.Sequence, r.Hash }, false, false},
+		"behind what is after it":   {func(before *provenChain, _ *format.Record) { before.Sequence = 9 }, false, false},
+		"behind another one":        {func(before *provenChain, _ *format.Record) { before.Hash[0] ^= 1 }, false, true},
+		"another text of its place": {func(before *provenChain, r *format.Record) { r.Text = text("x"); before.Sequence = 1 }, false, true},
 	} {
 		before, r := made()
 		c.change(before, &r)
@@ -48,13 +49,13 @@ func TestProves(t *testing.T) {
 		if proven != c.proven || sealed != c.sealed {
 			t.Errorf("%s: proven %v, sealed %v", name, proven, sealed)
 		}
-		if moved := before.AuditChain != was; moved != c.sealed || moved && (before.Sequence != r.sequence || before.Hash != r.hash) {
+		if moved := before.AuditChain != was; moved != c.sealed || moved && (before.Sequence != r.Sequence || before.Hash != r.Hash) {
 			t.Errorf("%s: the chain has moved: %v", name, moved)
 		}
 		for _, keys := range []*lineKeys{nil, keys} {
 			before, r := made()
 			c.change(before, &r)
-			if proven, sealed := keys.proves(before, &r, true); !proven || !sealed || before.Sequence != r.sequence || before.Hash != r.hash {
+			if proven, sealed := keys.proves(before, &r, true); !proven || !sealed || before.Sequence != r.Sequence || before.Hash != r.Hash {
 				t.Errorf("%s: of a durward before MACs it is not taken", name)
 			}
 		}
@@ -69,9 +70,9 @@ func TestProves(t *testing.T) {
 	if !keys.signed(&signed) || keys.signed(&foreign) || !(*lineKeys)(nil).signed(&foreign) {
 		t.Error("whose checkpoint it is, is not told")
 	}
-	for format, want := range map[int]bool{longSegmentFormat: true, bareSegmentFormat: true, segmentFormat: false} {
-		if (&header{Format: format}).bare() != want {
-			t.Errorf("a segment of format %d has no MACs: %v", format, !want)
+	for version, want := range map[int]bool{longSegmentFormat: true, bareSegmentFormat: true, segmentFormat: false} {
+		if (&header{Format: version}).bare() != want {
+			t.Errorf("a segment of format %d has no MACs: %v", version, !want)
 		}
 	}
 	if (*header)(nil).bare() {

@@ -147,10 +147,9 @@ func crowdedStore(t *testing.T, chunks int) (*memory, time.Time) {
 		chain := chainOf(acme, "n", segmentName(i+1))
 		for n := range 2 {
 			at := start.Add(time.Duration(n) * time.Minute).Add(time.Duration(i) * time.Millisecond)
-			r := record{text: appendEntry(nil, &storage.AuditEntry{ID: fmt.Sprint(i), At: at, Kind: storage.AuditCall, Event: "decision"})}
-			r.hash, _ = nextOf(&chain, &r, nil)
-			r.sequence = chain.Sequence
-			w.add(&r, at.UnixNano())
+			text := appendEntry(nil, &storage.AuditEntry{ID: fmt.Sprint(i), At: at, Kind: storage.AuditCall, Event: "decision"})
+			hash, _ := next(&chain, text, nil)
+			w.add(chain.Sequence, &hash, text, at.UnixNano())
 		}
 		c, _ := w.finish(nil)
 		store.chunks = append(store.chunks, c)

@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/durward-gateway/durward/internal/audit/former"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -202,7 +203,7 @@ func (j *Journal) resume() (number int, err error) {
 	}
 	// All lines of the ring are in the segments now. The ring is removed, so that an old page of it cannot return at the
 	// next power cut.
-	if err := os.Remove(filepath.Join(j.dir, ringName)); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Remove(filepath.Join(j.dir, former.RingName)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		j.options.Log.Warn("the ring of an audit journal cannot be removed", "error", err.Error())
 	}
 	return number, nil
@@ -227,7 +228,6 @@ func (j *Journal) open(number int) error {
 	j.fresh.begin(number, 0)
 	j.fresh.growing().to = j.segment.size
 	j.torn, j.failure = false, nil
-	j.recent = recentShared{} // else it would keep the previous segment's chains in memory
 	j.noteSynced(j.written)
 	return nil
 }
@@ -373,12 +373,12 @@ func (j *Journal) recover(number int) (kept bool, err error) {
 	if all.size == 0 {
 		return false, os.Remove(path)
 	}
-	ring, err := readRing(j.dir)
+	ring, err := former.ReadRing(j.dir, openNonblocking)
 	if err != nil {
 		return true, err
 	}
 	size := all.size
-	more := all.follow(ring.behind(number, size))
+	more := all.follow(ring.Behind(number, size))
 	if all.header != nil && all.header.Checkpoint >= j.last.number {
 		j.last.number, j.last.hash = all.header.Checkpoint, all.header.Previous
 	}
@@ -476,9 +476,9 @@ func (all *found) take(l *line) {
 		c, err := readCheckpoint(l.checkpoint.Data)
 		all.final = err == nil && c.Final
 	default:
-		c := all.chains[string(l.record.organization)]
+		c := all.chains[string(l.record.Organization)]
 		if c == nil {
-			c = newProvenChain(string(l.record.organization), all.node, all.segment)
+			c = newProvenChain(string(l.record.Organization), all.node, all.segment)
 		}
 		if _, sealed := all.keys.proves(c, &l.record, all.header.bare()); sealed {
 			all.records++
@@ -545,6 +545,8 @@ func (l *lines) torn() (int64, error) {
 		}
 	}
 }
+
+const pageSize = 4096
 
 var zeroPage [pageSize]byte
 

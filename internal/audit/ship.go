@@ -11,11 +11,13 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/storage"
 )
 
-// maxBatch is the most bytes of lines that are shipped at once. They are one transaction of the store.
-const maxBatch = 1 << 20
+// maxBatch is the most bytes of lines that are shipped at once, and of records in a chunk before another one is begun. The
+// lines are one transaction of the store, and a query holds the texts of pageChunks chunks.
+const maxBatch = 4 << 20
 
 // keptBuffers is the number of buffers for chunks that are kept for reuse. It is the number in use while the shipper is a
 // little behind: a buffer that is not kept has to grow again from nothing.
@@ -73,7 +75,6 @@ type position struct {
 	bare    bool // a durward without MACs wrote it
 
 	parser parser
-	parsed int64 // the offset up to which the parser has read
 }
 
 // shippedChain is the state of a chain, with the chunk that is being made of its records.
@@ -192,7 +193,7 @@ func (s *shipper) shipPart(ctx context.Context, p *part) error {
 	s.batch.checkpoints = append(s.batch.checkpoints, p.checkpoints...)
 	s.at.final = s.at.final || p.final
 	s.shipped += p.to - s.at.offset
-	s.at.offset = p.to
+	s.at.offset, s.at.parser.format = p.to, segmentFormat
 	return s.send(ctx)
 }
 
@@ -203,7 +204,7 @@ func (s *shipper) shipFile(ctx context.Context, end int64) error {
 		return err
 	}
 	defer f.Close()
-	if err := s.catchUp(f); err != nil {
+	if _, err := f.Seek(s.at.offset, io.SeekStart); err != nil {
 		return err
 	}
 	if end > 0 {
@@ -221,7 +222,6 @@ func (s *shipper) shipLines(ctx context.Context, r io.Reader) error {
 		// This is done after an error too: the collected lines are in the batch, and must not be parsed again.
 		s.shipped += base + lines.offset - s.at.offset
 		s.at.offset = base + lines.offset
-		s.at.parsed = s.at.offset
 		if err != nil {
 			return err
 		}
@@ -230,27 +230,6 @@ func (s *shipper) shipLines(ctx context.Context, r io.Reader) error {
 		}
 	}
 	return nil
-}
-
-// catchUp lets the parser read the lines that were shipped from memory. It leaves the file at the position.
-func (s *shipper) catchUp(f *os.File) error {
-	if _, err := f.Seek(s.at.parsed, io.SeekStart); err != nil {
-		return err
-	}
-	lines := newLines(io.LimitReader(f, s.at.offset-s.at.parsed))
-	for base := s.at.parsed; ; s.at.parsed = base + lines.offset {
-		text, err := lines.next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		_, _ = s.at.parser.parse(text) // for the lines after it; this one is shipped
-	}
-	s.at.parsed = s.at.offset
-	_, err := f.Seek(s.at.offset, io.SeekStart)
-	return err
 }
 
 // collect reads lines into the batch, and reports whether there may be more.
@@ -304,22 +283,22 @@ func (s *shipper) chain(organization string) *shippedChain {
 }
 
 // record adds a record to its chain's chunk. It returns the chain when a chunk was begun.
-func (s *shipper) record(r *record) (begun *shippedChain) {
-	c := s.at.chains[string(r.organization)]
+func (s *shipper) record(r *format.Record) (begun *shippedChain) {
+	c := s.at.chains[string(r.Organization)]
 	if c == nil {
-		c = s.chain(string(r.organization))
+		c = s.chain(string(r.Organization))
 	}
 	before := c.Hash
 	proven, _ := s.keys.proves(&c.provenChain, r, s.at.bare)
-	s.at.damaged = s.at.damaged || !proven || r.shared != nil && r.shared.lost || c.refused
-	if !proven || r.sequence <= c.there {
+	s.at.damaged = s.at.damaged || !proven || c.refused
+	if !proven || r.Sequence <= c.there {
 		return nil
 	}
 	if c.refused {
 		s.unstored.Add(1)
 		return nil
 	}
-	if c.open != nil && (r.sequence != c.open.chunk.Last+1 || c.open.full()) {
+	if c.open != nil && (r.Sequence != c.open.chunk.Last+1 || c.open.full()) {
 		s.finish(c) // full, or tampered with: the existing records are shipped, and Verify finds the gap
 	}
 	if c.open == nil {
@@ -327,9 +306,9 @@ func (s *shipper) record(r *record) (begun *shippedChain) {
 		if n := len(s.buffers); n > 0 {
 			buffer, s.buffers = s.buffers[n-1], s.buffers[:n-1]
 		}
-		c.open, begun = newChunk(s.node, segmentName(s.at.number), c.OrganizationID, &before, r.sequence, buffer), c
+		c.open, begun = newChunk(s.node, segmentName(s.at.number), c.OrganizationID, &before, r.Sequence, buffer), c
 	}
-	c.open.add(r, nanosOf(r.text))
+	c.open.add(r.Sequence, &r.Hash, r.Text, nanosOf(r.Text))
 	return begun
 }
 

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -38,12 +39,12 @@ var longNames = [128]string{
 // isShort reports whether an entry's text is its short form.
 func isShort(text []byte) bool {
 	start := text[:min(len(text), len(shortStart))]
-	return string(start) == shortStart || string(start) == sharingStart
+	return string(start) == shortStart || string(start) == format.SharingStart
 }
 
 // flat returns the short form with the members of the shared part among its own members.
 func flat(text []byte) []byte {
-	own, part := splitShared(text)
+	own, part := format.SplitShared(text)
 	if part == nil {
 		return text
 	}

@@ -3,6 +3,7 @@ package audit
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -162,20 +164,20 @@ func (r *segmentReader) take(text []byte) {
 	}
 }
 
-func (r *segmentReader) takeRecord(record *record) {
+func (r *segmentReader) takeRecord(record *format.Record) {
 	r.report.Records++
-	organization := string(record.organization)
+	organization := string(record.Organization)
 	c := r.chains[organization]
 	if c == nil {
 		c = &storage.AuditChain{OrganizationID: organization, Node: r.node.name, Segment: r.name}
 		r.chains[organization] = c
 	}
-	where := Finding{Node: r.node.name, Segment: r.name, Line: r.line, Organization: organization, Sequence: record.sequence}
+	where := Finding{Node: r.node.name, Segment: r.name, Line: r.line, Organization: organization, Sequence: record.Sequence}
 	evidence := r.node.chain(organization, r.name)
-	if record.sequence != c.Sequence+1 {
+	if record.Sequence != c.Sequence+1 {
 		where.Problem = fmt.Sprintf("follows record %d: records are gone or in another order", c.Sequence)
 		r.verification.find(where)
-		if record.sequence <= c.Sequence {
+		if record.Sequence <= c.Sequence {
 			return
 		}
 	} else {
@@ -185,40 +187,23 @@ func (r *segmentReader) takeRecord(record *record) {
 		}
 	}
 	place := *c
-	place.Sequence, place.Hash = record.sequence, record.hash
+	place.Sequence, place.Hash = record.Sequence, record.Hash
 	if r.file.header.bare() {
-		evidence.addBare(record.sequence, record.sequence, time.Unix(0, nanosOf(record.text)))
-	} else if problem := r.checkMAC(r.node, &place, &record.mac, time.Unix(0, nanosOf(record.text)), 1); problem != "" && where.Problem == "" {
+		evidence.addBare(record.Sequence, record.Sequence, time.Unix(0, nanosOf(record.Text)))
+	} else if problem := r.checkMAC(r.node, &place, &record.MAC, time.Unix(0, nanosOf(record.Text)), 1); problem != "" && where.Problem == "" {
 		where.Problem = problem
 		r.verification.find(where)
 	}
 	// The next lines are checked against the hash in this line, so that one edit is reported once.
-	c.Sequence, c.Hash = record.sequence, record.hash
-	evidence.add(record.sequence, record.hash)
+	c.Sequence, c.Hash = record.Sequence, record.Hash
+	evidence.add(record.Sequence, record.Hash)
 }
 
-// check adds a record to the chain, and returns the error in the record. An error in a shared part is reported once, for
-// the first record in which it is found. A correct record shows that its shared part is correct too.
-func (r *segmentReader) check(c *storage.AuditChain, record *record) (problem string) {
-	var hash [32]byte
-	hash, r.scratch = nextOf(c, record, r.scratch)
-	s := record.shared
-	switch {
-	case s != nil && s.lost && !s.wrong:
-		s.wrong = true
-		return fmt.Sprintf("record %d, which has a part of it and of those that share it, is gone or was changed", s.sequence)
-	case hash == record.hash:
-		if s != nil && !s.lost {
-			s.wrong = false
-		}
-		return ""
-	case s != nil && s.wrong:
-		return ""
-	case s != nil && s.sequence == record.sequence:
-		s.wrong = true
-		return "the record or its hash was changed; those that share a part of it cannot be checked"
-	}
-	return "the record or its hash was changed"
+// check adds a record to the chain, and returns the problem with the record.
+func (r *segmentReader) check(c *storage.AuditChain, record *format.Record) (problem string) {
+	var hash [sha256.Size]byte
+	hash, r.scratch = next(c, record.Text, r.scratch)
+	return r.parser.problem(record, hash != record.Hash)
 }
 
 func (r *segmentReader) takeCheckpoint(checkpoint *storage.AuditCheckpoint) {

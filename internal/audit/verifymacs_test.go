@@ -162,12 +162,12 @@ func TestRehashed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			text := l.record.whole()
+			text := l.record.Text
 			if i == changed {
 				text = bytes.Replace(text, []byte(`"ok"`), []byte(`"no"`), 1)
 			}
 			hash, _ := next(&chain, text, nil)
-			lines[i] = append(append(appendRecord(nil, acme, int64(i), &hash, l.record.mac[:]), text...), lineEnd...)
+			lines[i] = recordLine(acme, int64(i), &hash, l.record.MAC[:], text)
 		}
 		(&scene{root: root, dir: j.dir, store: store, journal: j}).rewrite(t, 1, lines)
 		if findings := verify(t, root, store); len(findings) == 0 || findings[0].Sequence != int64(changed) {
