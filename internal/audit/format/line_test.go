@@ -3,6 +3,9 @@ package format
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -116,6 +119,24 @@ func TestTable(t *testing.T) {
 	}
 	if len(fields) > '{' {
 		t.Error("a tag is a character with which a line of JSON begins")
+	}
+}
+
+// TestDocumented checks that the documentation has every field.
+func TestDocumented(t *testing.T) {
+	manual, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "audit-format.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, f := range fields[1:] {
+		if row := fmt.Sprintf("| %d | %s |", i+1, f.name); !strings.Contains(string(manual), row) {
+			t.Errorf("docs/audit-format.md does not say %q", row)
+		}
+	}
+	for _, c := range []byte{0, '\n', escape} {
+		if spelling := fmt.Sprintf("`%02x %02x`", escape, c+escaped); !strings.Contains(string(manual), spelling) {
+			t.Errorf("docs/audit-format.md does not say %s", spelling)
+		}
 	}
 }
 
