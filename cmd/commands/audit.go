@@ -22,6 +22,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/durward-gateway/durward/internal/audit"
+	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app"
@@ -330,7 +331,7 @@ func (o *auditOptions) export(ctx context.Context, out io.Writer) error {
 	encoder := json.NewEncoder(buffered)
 	encoder.SetEscapeHTML(false)
 	if err := audit.Everything(ctx, journals, store, o.organization, from, to, func(r *storage.AuditRecord) error {
-		return encoder.Encode(audit.Export(r))
+		return encoder.Encode(format.Export(r))
 	}); err != nil {
 		return fmt.Errorf("exporting the audit log: %w", err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/audit"
+	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/internal/policy/replay"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -134,7 +135,7 @@ func (o replayOptions) run(ctx context.Context, out, progress io.Writer) error {
 		}
 		var e storage.AuditEntry
 		if bytes.Contains(record.Text, serverID) { // the others need not be read
-			e, _ = audit.EntryOf(record) // tampered with: `durward audit verify` tells
+			e, _ = format.EntryOf(record) // tampered with: `durward audit verify` tells
 		}
 		verdict, difference, missing, err := judge.Judge(ctx, &e)
 		if err != nil {

@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/durward-gateway/durward/internal/audit/format"
 )
 
 // processor returns the processor time of the process. On a machine with other users, wall time says little.
@@ -31,7 +33,7 @@ func BenchmarkCall(b *testing.B) {
 	before := processor(b)
 	defer func() { reportProcessor(b, before, 1) }()
 	for b.Loop() {
-		Name(e, []byte(`{"repository":"acme/shop","title":"a word"}`), new(Room))
+		format.Name(e, []byte(`{"repository":"acme/shop","title":"a word"}`), new(format.Room))
 		if err := j.Append(acme, e); err != nil {
 			b.Fatal(err)
 		}
@@ -55,7 +57,7 @@ func BenchmarkCallOfMany(b *testing.B) {
 	defer func() { reportProcessor(b, before, 1) }()
 	for i := 0; b.Loop(); i++ {
 		e.UserID = users[i%len(users)]
-		Name(e, []byte(`{"repository":"acme/shop","title":"a word"}`), new(Room))
+		format.Name(e, []byte(`{"repository":"acme/shop","title":"a word"}`), new(format.Room))
 		if err := j.Append(acme, e); err != nil {
 			b.Fatal(err)
 		}
@@ -71,7 +73,7 @@ func BenchmarkEncode(b *testing.B) {
 	before := processor(b)
 	defer func() { reportProcessor(b, before, 1) }()
 	for b.Loop() {
-		text = appendEntry(text[:0], e)
+		text = format.AppendEntry(text[:0], e)
 	}
 }
 
@@ -81,7 +83,7 @@ func BenchmarkShip(b *testing.B) {
 	const calls = 5000
 	for range calls {
 		e := intent("create_issue")
-		Name(e, []byte("{}"), new(Room))
+		format.Name(e, []byte("{}"), new(format.Room))
 		j.Later(acme, e)
 		j.Outcome(acme, plainOutcome(e))
 	}

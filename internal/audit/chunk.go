@@ -3,14 +3,10 @@ package audit
 import (
 	"crypto/sha256"
 	"math"
-	"time"
 
 	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/storage"
 )
-
-// maxRecords is more records than a written chunk can have, however short they are.
-const maxRecords = 1 << 18
 
 // chunkWriter collects the records of one chain for a chunk.
 type chunkWriter struct {
@@ -46,12 +42,6 @@ func (w *chunkWriter) finish(scratch []byte) (chunk storage.AuditChunk, used []b
 	format.SetLast(w.body, &w.last)
 	scratch = format.AppendChunk(scratch[:0], w.body)
 	w.chunk.Data = append(make([]byte, 0, len(scratch)), scratch...)
-	w.chunk.From, w.chunk.To = chunkSpan(w.from, w.to)
+	w.chunk.From, w.chunk.To = format.ChunkSpan(w.from, w.to)
 	return w.chunk, scratch
-}
-
-// chunkSpan returns the time span of a chunk whose earliest and latest records have these times. The end of the span is
-// after the last record at any precision a store may have.
-func chunkSpan(first, last int64) (from, to time.Time) {
-	return time.Unix(0, first).UTC().Truncate(precision), time.Unix(0, last).UTC().Truncate(precision).Add(precision)
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/audit/format"
+	"github.com/durward-gateway/durward/internal/audit/former"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -46,7 +47,7 @@ func TestUnreadableLine(t *testing.T) {
 			}
 			var sequences []int64
 			read := func(r *storage.AuditRecord) error {
-				if e, err := EntryOf(r); err != nil || e.Session != r.OrganizationID {
+				if e, err := format.EntryOf(r); err != nil || e.Session != r.OrganizationID {
 					t.Errorf("%s has a record of %s, %v", r.OrganizationID, e.Session, err)
 				}
 				if r.OrganizationID == other {
@@ -150,7 +151,7 @@ func TestEdits(t *testing.T) {
 		}
 	}
 	for i := range store.chunks {
-		original, err := ReadChunk(&store.chunks[i])
+		original, err := former.ReadChunk(&store.chunks[i])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +160,7 @@ func TestEdits(t *testing.T) {
 			edited := mutate(random, slices.Clone(body))
 			c := store.chunks[i]
 			c.Data = format.AppendChunk(nil, edited)
-			if records, err := ReadChunk(&c); err == nil && !reflect.DeepEqual(records, original) {
+			if records, err := former.ReadChunk(&c); err == nil && !reflect.DeepEqual(records, original) {
 				t.Errorf("other records are taken of %q", edited)
 			}
 		}
@@ -179,7 +180,7 @@ func TestShipAgain(t *testing.T) {
 	if err := ship.prime(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	ship.at = position{number: 1, chains: make(map[string]*shippedChain)}
+	ship.at = position{number: 1, chains: make(map[string]*shippedChain), parser: former.NewParser()}
 	text := readSegment(t, j.dir, 1)
 	half := strings.NewReader(text[:len(text)/2])
 	if err := ship.shipLines(t.Context(), io.MultiReader(half, iotest.ErrReader(errDisk))); err == nil {

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/audit/format"
+	"github.com/durward-gateway/durward/internal/audit/former"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -127,7 +129,7 @@ func hasNoMACs(ctx context.Context, store storage.Audits, node string, keys *lin
 	checkpoints, err := store.AuditCheckpoints(ctx, node)
 	for i := range checkpoints {
 		c := &checkpoints[i]
-		if said, err := readCheckpoint(c.Data); err == nil && said.sealing() && keys.signed(c) {
+		if said, err := format.ReadCheckpoint(c.Data); err == nil && said.Sealing() && keys.signed(c) {
 			return false, nil
 		}
 	}
@@ -145,25 +147,25 @@ func readHeld(dir string, number int, held map[string]*heldChain, said []lastChe
 		return said, err
 	}
 	defer f.Close()
-	var parser parser
-	for lines := newLines(f); ; {
-		text, err := lines.next()
+	parser := former.NewParser()
+	for lines := format.NewLines(f); ; {
+		text, err := lines.Next()
 		if errors.Is(err, io.EOF) {
 			return said, nil
 		}
 		if err != nil {
 			return said, err
 		}
-		l, err := parser.parse(text)
+		l, err := parser.Parse(text)
 		switch {
 		case err != nil:
-		case l.header != nil:
-			if l.header.Checkpoint > 0 {
-				said = append(said, lastCheckpoint{number: l.header.Checkpoint, hash: l.header.Previous})
+		case l.Header != nil:
+			if l.Header.Checkpoint > 0 {
+				said = append(said, lastCheckpoint{number: l.Header.Checkpoint, hash: l.Header.Previous})
 			}
-		case l.checkpoint != nil:
-			said = append(said, lastCheckpoint{number: l.checkpoint.Number, hash: checkpointHash(l.checkpoint)})
-			c, err := readCheckpoint(l.checkpoint.Data)
+		case l.Checkpoint != nil:
+			said = append(said, lastCheckpoint{number: l.Checkpoint.Number, hash: format.CheckpointHash(l.Checkpoint)})
+			c, err := format.ReadCheckpoint(l.Checkpoint.Data)
 			if err != nil {
 				continue // not reached: the parser has read it
 			}
@@ -173,8 +175,8 @@ func readHeld(dir string, number int, held map[string]*heldChain, said []lastChe
 				}
 			}
 		default:
-			if h := held[string(l.record.Organization)]; h != nil && h.sequence == l.record.Sequence {
-				h.there, h.hash, h.nanos = true, l.record.Hash, nanosOf(l.record.Text)
+			if h := held[string(l.Record.Organization)]; h != nil && h.sequence == l.Record.Sequence {
+				h.there, h.hash, h.nanos = true, l.Record.Hash, format.NanosOf(l.Record.Text)
 			}
 		}
 	}
@@ -200,7 +202,7 @@ func (d *doubt) checkpoints(ctx context.Context, store storage.Audits, node stri
 			continue // it was not shipped
 		case err != nil:
 			return 0, err
-		case checkpointHash(&stored) == c.hash:
+		case format.CheckpointHash(&stored) == c.hash:
 			return c.number, nil
 		}
 		d.add("the store has another checkpoint %d", c.number)
@@ -211,11 +213,11 @@ func (d *doubt) checkpoints(ctx context.Context, store storage.Audits, node stri
 // storedHash returns the hash that the store has for the chain's last record in it. It returns zeros when the store has
 // no such record at that time.
 func storedHash(ctx context.Context, store storage.Audits, node string, name chainName, c *heldChain) (hash [sha256.Size]byte, err error) {
-	at := time.Unix(0, c.nanos).UTC().Truncate(precision)
-	chunks, err := store.AuditChunks(ctx, storage.AuditFilter{OrganizationID: name.organization, From: at, To: at.Add(precision)})
+	at := time.Unix(0, c.nanos).UTC().Truncate(format.Precision)
+	chunks, err := store.AuditChunks(ctx, storage.AuditFilter{OrganizationID: name.organization, From: at, To: at.Add(format.Precision)})
 	for i := range chunks {
 		if chunk := &chunks[i]; chunk.Node == node && chunk.Segment == name.segment && chunk.Last == c.sequence {
-			if records, _ := ReadChunk(chunk); len(records) > 0 { // Verify reports errors in it
+			if records, _ := former.ReadChunk(chunk); len(records) > 0 { // Verify reports errors in it
 				hash = records[len(records)-1].Hash
 			}
 		}

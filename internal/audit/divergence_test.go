@@ -36,12 +36,12 @@ func stored(t *testing.T, store *memory, organization string) map[string]int {
 		if store.chunks[i].OrganizationID != organization {
 			continue
 		}
-		records, err := ReadChunk(&store.chunks[i])
+		records, err := former.ReadChunk(&store.chunks[i])
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i := range records {
-			if e, err := EntryOf(&records[i]); err != nil {
+			if e, err := format.EntryOf(&records[i]); err != nil {
 				t.Fatal(err)
 			} else {
 				tools[e.Tool]++
@@ -294,22 +294,22 @@ func (s *failingStore) AuditCheckpoints(ctx context.Context, node string) ([]sto
 // otherChunk replaces the records of a chunk by others with the same times.
 func otherChunk(t *testing.T, c *storage.AuditChunk) {
 	t.Helper()
-	records, err := ReadChunk(c)
+	records, err := former.ReadChunk(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := newChunk(c.Node, c.Segment, c.OrganizationID, new([32]byte), c.First, nil)
-	chain := chainOf(c.OrganizationID, c.Node, c.Segment)
+	chain := format.ChainOf(c.OrganizationID, c.Node, c.Segment)
 	chain.Sequence = c.First - 1
 	for i := range records {
-		e, err := EntryOf(&records[i])
+		e, err := format.EntryOf(&records[i])
 		if err != nil {
 			t.Fatal(err)
 		}
 		e.Tool = "another"
-		text := appendEntry(nil, &e)
-		hash, _ := next(&chain, text, nil)
-		w.add(chain.Sequence, &hash, text, nanosOf(records[i].Text))
+		text := format.AppendEntry(nil, &e)
+		hash, _ := format.Next(&chain, text, nil)
+		w.add(chain.Sequence, &hash, text, format.NanosOf(records[i].Text))
 	}
 	mac := c.MAC
 	*c, _ = w.finish(nil)
@@ -350,12 +350,12 @@ func TestExamine(t *testing.T) {
 			}
 		}, "", false},
 		"a record of the store itself without a MAC": {func(t *testing.T, j *Journal, store *failingStore) {
-			chain := chainOf(acme, j.node, storage.AuditStoreSegment)
-			store.records = append(store.records, chain.Next(marshal(intent("forged"))))
+			chain := format.ChainOf(acme, j.node, storage.AuditStoreSegment)
+			store.records = append(store.records, chain.Next(format.Marshal(intent("forged"))))
 		}, "record 1 of the store itself, with which the chain of organization \"" + acme + "\" is said to end, has no MAC", false},
 		"a chain of the store itself without a record": {func(_ *testing.T, j *Journal, store *failingStore) {
 			store.heads = func(all []storage.AuditChain) []storage.AuditChain {
-				return append(all, chainOf(acme, j.node, storage.AuditStoreSegment))
+				return append(all, format.ChainOf(acme, j.node, storage.AuditStoreSegment))
 			}
 		}, "", false},
 		"a record of a segment that is to come": {func(_ *testing.T, j *Journal, store *failingStore) {
@@ -477,12 +477,12 @@ func TestExamine(t *testing.T) {
 func TestHasNoMACs(t *testing.T) {
 	const node = "00112233445566ff"
 	keys := &lineKeys{macs: sharedGateway().macs, signatures: sharedSigner()}
-	at := func(format int, found bool, signer Signer) storage.AuditCheckpoint {
-		c := Checkpoint{Format: format, Node: node, Segment: "00000001", Number: 1, Found: found, Chains: []Head{}}
-		return c.sign(signer)
+	at := func(version int, found bool, signer format.Signer) storage.AuditCheckpoint {
+		c := format.Checkpoint{Format: version, Node: node, Segment: "00000001", Number: 1, Found: found, Chains: []format.Head{}}
+		return c.Sign(signer)
 	}
-	chain := chainOf(acme, node, storage.AuditStoreSegment)
-	bare := chain.Next(marshal(intent("policy.update")))
+	chain := format.ChainOf(acme, node, storage.AuditStoreSegment)
+	bare := chain.Next(format.Marshal(intent("policy.update")))
 	sealed := bare
 	sealed.MAC = chain.Sealed(keys.macs)
 	foreign := bare
@@ -496,10 +496,10 @@ func TestHasNoMACs(t *testing.T) {
 		"a record without a MAC":           {failingStore{memory: &memory{records: []storage.AuditRecord{bare}}}, true, nil},
 		"a record with a MAC":              {failingStore{memory: &memory{records: []storage.AuditRecord{sealed}}}, false, nil},
 		"a record with another MAC":        {failingStore{memory: &memory{records: []storage.AuditRecord{foreign}}}, true, nil},
-		"a former checkpoint":              {failingStore{memory: &memory{checkpoints: []storage.AuditCheckpoint{at(bareCheckpointFormat, false, sharedSigner())}}}, true, nil},
-		"a checkpoint":                     {failingStore{memory: &memory{checkpoints: []storage.AuditCheckpoint{at(checkpointFormat, false, sharedSigner())}}}, false, nil},
-		"a checkpoint over what was found": {failingStore{memory: &memory{checkpoints: []storage.AuditCheckpoint{at(checkpointFormat, true, sharedSigner())}}}, true, nil},
-		"a checkpoint of somebody else":    {failingStore{memory: &memory{checkpoints: []storage.AuditCheckpoint{at(checkpointFormat, false, newGatewayKeys().signer)}}}, true, nil},
+		"a former checkpoint":              {failingStore{memory: &memory{checkpoints: []storage.AuditCheckpoint{at(format.BareCheckpointFormat, false, sharedSigner())}}}, true, nil},
+		"a checkpoint":                     {failingStore{memory: &memory{checkpoints: []storage.AuditCheckpoint{at(format.CheckpointFormat, false, sharedSigner())}}}, false, nil},
+		"a checkpoint over what was found": {failingStore{memory: &memory{checkpoints: []storage.AuditCheckpoint{at(format.CheckpointFormat, true, sharedSigner())}}}, true, nil},
+		"a checkpoint of somebody else":    {failingStore{memory: &memory{checkpoints: []storage.AuditCheckpoint{at(format.CheckpointFormat, false, newGatewayKeys().signer)}}}, true, nil},
 		"a checkpoint that is none":        {failingStore{memory: &memory{checkpoints: []storage.AuditCheckpoint{{Node: node, Number: 1, Data: []byte("{}")}}}}, true, nil},
 		"no answer about chains":           {failingStore{memory: new(memory), chains: errDisk}, false, errDisk},
 		"no answer about checkpoints":      {failingStore{memory: new(memory), checkpoints: errDisk}, false, errDisk},

@@ -3,7 +3,6 @@ package audit
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/audit/format"
+	"github.com/durward-gateway/durward/internal/audit/former"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -37,7 +38,7 @@ func Everything(ctx context.Context, dir string, store storage.Audits, organizat
 	shipped := make(map[storage.AuditChain]int64)
 	for _, c := range chains {
 		organizations = append(organizations, c.OrganizationID)
-		name := chainOf(c.OrganizationID, c.Node, c.Segment)
+		name := format.ChainOf(c.OrganizationID, c.Node, c.Segment)
 		shipped[name] = max(shipped[name], c.Sequence)
 	}
 	meanwhile := make(map[recordName]bool) // records that reached the store since then, and are also in the journals
@@ -47,7 +48,7 @@ func Everything(ctx context.Context, dir string, store storage.Audits, organizat
 			continue
 		}
 		if err := Records(ctx, store, storage.AuditFilter{OrganizationID: id, From: from, To: to}, func(r *storage.AuditRecord) error {
-			if name := chainOf(r.OrganizationID, r.Node, r.Segment); r.Sequence > shipped[name] {
+			if name := format.ChainOf(r.OrganizationID, r.Node, r.Segment); r.Sequence > shipped[name] {
 				meanwhile[recordName{name, r.Sequence}] = true
 			}
 			return each(r)
@@ -57,8 +58,8 @@ func Everything(ctx context.Context, dir string, store storage.Audits, organizat
 	}
 	for _, j := range journals {
 		if err := j.records(func(r *storage.AuditRecord) error {
-			name := chainOf(r.OrganizationID, r.Node, r.Segment)
-			at := timeOf(r.Text)
+			name := format.ChainOf(r.OrganizationID, r.Node, r.Segment)
+			at := format.TimeOf(r.Text)
 			if r.Sequence <= shipped[name] || meanwhile[recordName{name, r.Sequence}] ||
 				(organization != "*" && organization != r.OrganizationID) || at.Before(from) || !at.Before(to) {
 				return nil
@@ -69,16 +70,6 @@ func Everything(ctx context.Context, dir string, store storage.Audits, organizat
 		}
 	}
 	return nil
-}
-
-// EntryOf reads a record's entry. An error means that the record was tampered with.
-func EntryOf(r *storage.AuditRecord) (e storage.AuditEntry, err error) {
-	err = json.Unmarshal(longText(r.Text), &e)
-	return e, err
-}
-
-func chainOf(organization, node, segment string) storage.AuditChain {
-	return storage.AuditChain{OrganizationID: organization, Node: node, Segment: segment}
 }
 
 type recordName struct {
@@ -129,23 +120,23 @@ func openJournals(root string) ([]journalFile, error) {
 
 // records calls each with the records of the segment.
 func (j *journalFile) records(each func(*storage.AuditRecord) error) error {
-	var parser parser
+	parser := former.NewParser()
 	before := make(map[string][32]byte)
-	for lines := newLines(io.LimitReader(j.file, j.size)); ; {
-		text, err := lines.next()
+	for lines := format.NewLines(io.LimitReader(j.file, j.size)); ; {
+		text, err := lines.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("reading journals: %w", err)
 		}
-		l, err := parser.parse(text)
-		if err != nil || l.header != nil || l.checkpoint != nil {
+		l, err := parser.Parse(text)
+		if err != nil || l.Header != nil || l.Checkpoint != nil {
 			continue
 		}
 		r := storage.AuditRecord{
-			OrganizationID: string(l.record.Organization), Node: j.node, Segment: j.segment, Sequence: l.record.Sequence,
-			Text: bytes.Clone(l.record.Text), Hash: l.record.Hash,
+			OrganizationID: string(l.Record.Organization), Node: j.node, Segment: j.segment, Sequence: l.Record.Sequence,
+			Text: bytes.Clone(l.Record.Text), Hash: l.Record.Hash,
 		}
 		r.Previous = before[r.OrganizationID]
 		before[r.OrganizationID] = r.Hash

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -71,7 +72,7 @@ func TestEverythingOnce(t *testing.T) {
 			}}
 			var got []string
 			if err := Everything(t.Context(), o.Dir, busy, acme, time.Now().Add(-time.Hour), time.Now().Add(time.Hour), func(r *storage.AuditRecord) error {
-				e, err := EntryOf(r)
+				e, err := format.EntryOf(r)
 				got = append(got, e.Tool)
 				return err
 			}); err != nil {
@@ -132,7 +133,7 @@ func TestExportByHand(t *testing.T) {
 	j := openJournal(t, testOptions(t, root))
 	exported := make(map[string][]string)
 	add := func(from string, r *storage.AuditRecord) {
-		exported[from] = append(exported[from], string(marshal(Export(r))))
+		exported[from] = append(exported[from], string(format.Marshal(format.Export(r))))
 	}
 	j.Observe(func(r storage.AuditRecord) { add("sink", &r) })
 	for i := range 9 {

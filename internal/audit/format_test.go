@@ -16,6 +16,7 @@ import (
 	"github.com/klauspost/compress/s2"
 
 	"github.com/durward-gateway/durward/internal/audit/format"
+	"github.com/durward-gateway/durward/internal/audit/former"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -28,37 +29,37 @@ func formerSegment(t *testing.T, root string, version int) (node string, records
 		t.Fatal(err)
 	}
 	now := time.Now().UTC()
-	lines := append(marshal(header{Format: version, Node: node, Segment: "00000001", Time: now}), '\n')
+	lines := append(format.Marshal(format.Header{Format: version, Node: node, Segment: "00000001", Time: now}), '\n')
 	chain := storage.AuditChain{OrganizationID: acme, Node: node, Segment: "00000001"}
 	for range 6 {
 		e := intent("create_issue")
 		outcome := outcomeOf(e)
-		outcome.ID = NewID(outcome.At)
+		outcome.ID = format.NewID(outcome.At)
 		for _, e := range []*storage.AuditEntry{e, outcome} {
 			text, err := json.Marshal(e)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if version == plainSegmentFormat {
-				text = appendEntry(nil, e)
+			if version == 2 {
+				text = format.AppendEntry(nil, e)
 			}
 			r := storage.AuditRecord{Sequence: chain.Sequence + 1, Text: text}
-			r.Hash, _ = next(&chain, text, nil)
+			r.Hash, _ = format.Next(&chain, text, nil)
 			records = append(records, r)
 			lines = append(lines, jsonLine(acme, r.Sequence, &r.Hash, nil, text)...)
 		}
 	}
-	c := Checkpoint{Format: 1, Node: node, Segment: "00000001", Number: 1, Time: now, Chains: []Head{headOf(&chain)}}
-	signed := c.sign(sharedSigner())
-	appendFile(t, segmentPath(dir, 1), string(appendCheckpoint(lines, &signed))+`{"o":"019`)
+	c := format.Checkpoint{Format: 1, Node: node, Segment: "00000001", Number: 1, Time: now, Chains: []format.Head{format.HeadOf(&chain)}}
+	signed := c.Sign(sharedSigner())
+	appendFile(t, segmentPath(dir, 1), string(format.AppendCheckpoint(lines, &signed))+`{"o":"019`)
 	return node, records
 }
 
 // TestFormerFormats checks records from before the short form of entries and from before shared parts. They are
 // recovered, shipped, verified and read as before, and edits of them are found.
 func TestFormerFormats(t *testing.T) {
-	t.Run("long entries", func(t *testing.T) { testFormer(t, longSegmentFormat, 1) })
-	t.Run("short entries", func(t *testing.T) { testFormer(t, plainSegmentFormat, 2) })
+	t.Run("long entries", func(t *testing.T) { testFormer(t, format.LongSegmentFormat, 1) })
+	t.Run("short entries", func(t *testing.T) { testFormer(t, 2, 2) })
 }
 
 func testFormer(t *testing.T, version int, packed byte) {
@@ -71,8 +72,8 @@ func testFormer(t *testing.T, version int, packed byte) {
 		body[len(body)-len(r.Text)-format.MarkSize-2] |= 0x80
 	}
 	store.chunks = []storage.AuditChunk{{
-		OrganizationID: acme, Node: node, Segment: "00000001", First: 1, Last: 2, From: timeOf(records[0].Text).Truncate(precision),
-		To: timeOf(records[1].Text).Truncate(precision).Add(precision), Data: append([]byte{packed}, s2.Encode(nil, body)...),
+		OrganizationID: acme, Node: node, Segment: "00000001", First: 1, Last: 2, From: format.TimeOf(records[0].Text).Truncate(format.Precision),
+		To: format.TimeOf(records[1].Text).Truncate(format.Precision).Add(format.Precision), Data: append([]byte{packed}, s2.Encode(nil, body)...),
 	}}
 	wantClean(t, root, store)
 	upgraded(t, root, store, node, func(trail *Trail) {
@@ -93,8 +94,8 @@ func testFormer(t *testing.T, version int, packed byte) {
 	}
 	exported := 0
 	if err := Everything(t.Context(), root, store, acme, time.Now().Add(-time.Hour), time.Now().Add(time.Hour), func(r *storage.AuditRecord) error {
-		e := Export(r)
-		if exported++; (version == longSegmentFormat && exported <= len(records)) != (e.Text == "") || !bytes.Contains(e.Entry, []byte(`"kind":"call"`)) {
+		e := format.Export(r)
+		if exported++; (version == format.LongSegmentFormat && exported <= len(records)) != (e.Text == "") || !bytes.Contains(e.Entry, []byte(`"kind":"call"`)) {
 			t.Errorf("%+v", e)
 		}
 		return nil
@@ -146,21 +147,21 @@ func formerLines(t testing.TB, segment string, version int) (lines []byte) {
 	t.Helper()
 	type part struct{ organization, text string }
 	at := make(map[part]int64)
-	var p parser
+	p := former.NewParser()
 	for text := range strings.SplitSeq(strings.TrimSuffix(segment, "\n"), "\n") {
-		l, err := p.parse([]byte(text))
+		l, err := p.Parse([]byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
-		switch r := &l.record; {
-		case l.header != nil:
-			l.header.Format = version
-			lines = append(append(lines, marshal(l.header)...), '\n')
-		case l.checkpoint != nil:
-			lines = appendCheckpoint(lines, l.checkpoint)
+		switch r := &l.Record; {
+		case l.Header != nil:
+			l.Header.Format = version
+			lines = append(append(lines, format.Marshal(l.Header)...), '\n')
+		case l.Checkpoint != nil:
+			lines = format.AppendCheckpoint(lines, l.Checkpoint)
 		default:
 			mac, text := r.MAC[:], r.Text
-			if version < jsonSegmentFormat {
+			if version < format.JSONSegmentFormat {
 				mac = nil
 			}
 			if own, shared := format.SplitShared(text); shared != nil {
@@ -180,7 +181,7 @@ func formerLines(t testing.TB, segment string, version int) (lines []byte) {
 // repackFormer packs a chunk as durward did before it split brief ids and times.
 func repackFormer(t *testing.T, c *storage.AuditChunk, packed byte) {
 	t.Helper()
-	records, err := ReadChunk(c)
+	records, err := former.ReadChunk(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,10 +208,10 @@ func repackFormer(t *testing.T, c *storage.AuditChunk, packed byte) {
 // are read as before. They differ only in the number of their format.
 func TestFormerOutcomes(t *testing.T) {
 	t.Run("one by one", func(t *testing.T) {
-		testFormerOutcomes(t, sharedSegmentFormat, 3, 12, func(j *Journal, e *storage.AuditEntry) { j.Later(acme, outcomeOf(e)) })
+		testFormerOutcomes(t, 3, 3, 12, func(j *Journal, e *storage.AuditEntry) { j.Later(acme, outcomeOf(e)) })
 	})
 	t.Run("together", func(t *testing.T) {
-		testFormerOutcomes(t, wholeSegmentFormat, 4, 8, func(j *Journal, e *storage.AuditEntry) { j.Outcome(acme, plainOutcome(e)) })
+		testFormerOutcomes(t, 4, 4, 8, func(j *Journal, e *storage.AuditEntry) { j.Outcome(acme, plainOutcome(e)) })
 	})
 }
 
@@ -254,33 +255,6 @@ func testFormerOutcomes(t *testing.T, version int, packed byte, wantRecords int,
 	}
 }
 
-// FuzzLongText checks that the long form of any record is JSON.
-func FuzzLongText(f *testing.F) {
-	e := intent("create_issue")
-	e.At, e.ID = time.Unix(1_800_000_000, 0), "0190ffff-0000-7000-8000-000000000001"
-	e.Detail, e.Roles = map[string]any{"a": []any{"\"}", 1.5, nil}}, []string{"x,y"}
-	f.Add(appendEntry(nil, e))
-	f.Add(appendEntry(nil, &storage.AuditEntry{At: e.At, Call: e.ID, Kind: storage.AuditCall, Event: "outcome"}))
-	f.Add(format.AppendShared(appendOwnOf(nil, e), appendSharedOf(nil, e)))
-	f.Add(appendEntry(nil, &storage.AuditEntry{
-		ID: e.ID, At: e.At, Kind: storage.AuditCall, Event: "outcomes", Outcomes: []storage.AuditOutcome{*plainOutcome(e), {Call: "\"],[", At: e.At}},
-	}))
-	f.Add([]byte(`{"i":"","B":[["",0,{"B":[]},[1],null]],"t":1}`))
-	f.Add([]byte(`{"i":"","t":1}`))
-	f.Add([]byte(`{"i":"AAAAAAAAAA","g":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA","t":1,"B":[["AAAAAAAAAA",-1,"",9223372036854775807,1]]}`))
-	f.Add([]byte(`{"I":"AAAAAAAAAA","t":-9223372036854775808,"0":{}}`))
-	f.Add([]byte(`{"I":"","j":{"a":1,"0":{}}}`))
-	f.Add([]byte(`{"i":"x" , "t" : 1 }`))
-	f.Add([]byte(`{"i":"\"","j":{"a":[",]}"]},"zz":1}`))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		if long := longText(text); !json.Valid(long) {
-			t.Errorf("%q becomes %q", text, long)
-		}
-		timeOf(text)
-		nanosOf(text)
-	})
-}
-
 // TestLaterFormat checks that a journal of a later durward, which this version cannot read, is neither ended nor shipped,
 // and does not keep this version from recording.
 func TestLaterFormat(t *testing.T) {
@@ -289,7 +263,7 @@ func TestLaterFormat(t *testing.T) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	first := marshal(header{Format: segmentFormat + 1, Node: node, Segment: segmentName(1), Time: time.Now().UTC()})
+	first := format.Marshal(format.Header{Format: format.SegmentFormat + 1, Node: node, Segment: segmentName(1), Time: time.Now().UTC()})
 	text := string(first) + "\nwhat nobody here knows\n"
 	if err := os.WriteFile(segmentPath(dir, 1), []byte(text), 0o600); err != nil {
 		t.Fatal(err)

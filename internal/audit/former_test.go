@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -58,7 +59,7 @@ func wantFormer(t *testing.T, name, got string) {
 func exportedLines(t *testing.T, root string, store *memory) (lines []string) {
 	t.Helper()
 	if err := Everything(t.Context(), root, store, "*", time.Unix(0, 0), time.Now().AddDate(1, 0, 0), func(r *storage.AuditRecord) error {
-		lines = append(lines, string(marshal(Export(r)))+"\n")
+		lines = append(lines, string(format.Marshal(format.Export(r)))+"\n")
 		return nil
 	}); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/internal/audit/former"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -22,7 +23,7 @@ func (all *found) follow(text []byte) []byte {
 		if end < 0 || bytes.IndexByte(text[size:size+end], 0) >= 0 {
 			break
 		}
-		l, err := all.parser.parse(text[size : size+end])
+		l, err := all.parser.Parse(text[size : size+end])
 		if err != nil || !all.continuedBy(&l) {
 			break
 		}
@@ -33,21 +34,21 @@ func (all *found) follow(text []byte) []byte {
 }
 
 // continuedBy reports whether the gateway wrote this line directly after the lines that were taken.
-func (all *found) continuedBy(l *line) bool {
+func (all *found) continuedBy(l *format.Line) bool {
 	switch {
-	case l.header != nil:
+	case l.Header != nil:
 		return false
-	case l.checkpoint != nil:
-		return all.continuedByCheckpoint(l.checkpoint)
+	case l.Checkpoint != nil:
+		return all.continuedByCheckpoint(l.Checkpoint)
 	}
-	c := newProvenChain(string(l.record.Organization), all.node, all.segment)
+	c := newProvenChain(string(l.Record.Organization), all.node, all.segment)
 	if known := all.chains[c.OrganizationID]; known != nil {
 		*c = *known
 	}
 	follows := *c
-	proven, _ := all.keys.proves(&follows, &l.record, all.header.bare())
-	hash, _ := next(&c.AuditChain, l.record.Text, nil)
-	return proven && l.record.Sequence == c.Sequence && l.record.Hash == hash
+	proven, _ := all.keys.proves(&follows, &l.Record, all.header.Bare())
+	hash, _ := format.Next(&c.AuditChain, l.Record.Text, nil)
+	return proven && l.Record.Sequence == c.Sequence && l.Record.Hash == hash
 }
 
 func (all *found) continuedByCheckpoint(c *storage.AuditCheckpoint) bool {
@@ -55,11 +56,11 @@ func (all *found) continuedByCheckpoint(c *storage.AuditCheckpoint) bool {
 	var previous string
 	switch {
 	case all.checkpoint != nil:
-		number, previous = all.checkpoint.Number, checkpointHash(all.checkpoint)
+		number, previous = all.checkpoint.Number, format.CheckpointHash(all.checkpoint)
 	case all.header != nil:
 		number, previous = all.header.Checkpoint, all.header.Previous
 	}
-	said, err := readCheckpoint(c.Data)
+	said, err := format.ReadCheckpoint(c.Data)
 	if err != nil || !all.keys.signed(c) || said.Node != all.node || said.Segment != all.segment || said.Number != number+1 || said.Previous != previous {
 		return false
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/internal/audit/former"
 )
 
@@ -40,7 +41,7 @@ func longSegment(t testing.TB, rings int) (node, text string) {
 		}
 	}
 	kill(t, j)
-	return j.node, string(formerLines(t, readSegment(t, j.dir, 1), jsonSegmentFormat))
+	return j.node, string(formerLines(t, readSegment(t, j.dir, 1), format.JSONSegmentFormat))
 }
 
 // ringAt returns the contents of the ring when so much of a text is written.
@@ -208,7 +209,7 @@ func TestRingForeign(t *testing.T) {
 func FuzzRing(f *testing.F) {
 	j := openJournal(f, testOptions(f, f.TempDir()))
 	intents(f, j, 5)
-	text := string(formerLines(f, readSegment(f, j.dir, 1), jsonSegmentFormat))
+	text := string(formerLines(f, readSegment(f, j.dir, 1), format.JSONSegmentFormat))
 	half := strings.Index(text[len(text)/2:], "\n") + len(text)/2 + 1
 	f.Add(uint64(1), uint64(len(text)), []byte(text[half:]))
 	f.Add(uint64(1), uint64(len(text)-1), []byte(text[half:]))

@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/durward-gateway/durward/internal/audit/format"
+	"github.com/durward-gateway/durward/internal/audit/former"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -60,7 +62,7 @@ func TestFresh(t *testing.T) {
 		}
 		shipped := 0
 		for i := range store.chunks {
-			records, err := ReadChunk(&store.chunks[i])
+			records, err := former.ReadChunk(&store.chunks[i])
 			if err != nil {
 				t.Error(err)
 			}
@@ -121,7 +123,7 @@ func BenchmarkRecord(b *testing.B) {
 	before := processor(b)
 	defer func() { reportProcessor(b, before, 1) }()
 	for n := 0; b.Loop(); n++ {
-		e.ID = NewID(e.At)
+		e.ID = format.NewID(e.At)
 		if err := j.Append(acme, e); err != nil {
 			b.Fatal(err)
 		}

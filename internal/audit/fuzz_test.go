@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/audit/format"
+	"github.com/durward-gateway/durward/internal/audit/former"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -24,19 +25,18 @@ func FuzzParseLine(f *testing.F) {
 	f.Add([]byte(`{"o":"","n":1,"h":"`))
 	f.Add([]byte(`{"checkpoint":{},"signature":""}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		var p parser
-		l, err := p.parse(text)
+		l, err := former.NewParser().Parse(text)
 		if err != nil {
 			return
 		}
 		// A line has one spelling.
 		var written []byte
-		switch r := &l.record; {
-		case l.header != nil:
-			written = append(marshal(l.header), '\n')
-		case l.checkpoint != nil:
-			written = appendCheckpoint(nil, l.checkpoint)
-		case p.json:
+		switch r := &l.Record; {
+		case l.Header != nil:
+			written = append(format.Marshal(l.Header), '\n')
+		case l.Checkpoint != nil:
+			written = format.AppendCheckpoint(nil, l.Checkpoint)
+		case new(former.Parser).IsRecord(text):
 			return // package former checks it
 		default:
 			written = recordLine(string(r.Organization), r.Sequence, &r.Hash, macOf(r), r.Text)
@@ -108,14 +108,14 @@ func FuzzReadChunk(f *testing.F) {
 	outcome.At = e.At
 	several := &storage.AuditEntry{ID: e.ID, At: e.At, Kind: storage.AuditCall, Event: "outcomes", Outcomes: []storage.AuditOutcome{*plainOutcome(e), *plainOutcome(&brief)}}
 	for _, text := range [][]byte{
-		format.AppendShared(appendOwnOf(nil, e), appendSharedOf(nil, e)), appendEntry(nil, outcome), appendEntry(nil, several),
-		format.AppendShared(appendOwnOf(nil, &brief), appendSharedOf(nil, &brief)),
+		format.AppendShared(format.AppendOwnOf(nil, e), format.AppendSharedOf(nil, e)), format.AppendEntry(nil, outcome), format.AppendEntry(nil, several),
+		format.AppendShared(format.AppendOwnOf(nil, &brief), format.AppendSharedOf(nil, &brief)),
 	} {
-		hash, _ := next(&chain, text, nil)
+		hash, _ := format.Next(&chain, text, nil)
 		w.add(chain.Sequence, &hash, text, e.At.UnixNano())
 	}
 	c, _ := w.finish(nil)
-	if records, err := ReadChunk(&c); err != nil || len(records) != 4 {
+	if records, err := former.ReadChunk(&c); err != nil || len(records) != 4 {
 		f.Fatalf("%d records, %v", len(records), err)
 	}
 	f.Add(c.Data)
@@ -124,7 +124,7 @@ func FuzzReadChunk(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		changed := c
 		changed.Data = data
-		records, err := ReadChunk(&changed)
+		records, err := former.ReadChunk(&changed)
 		if err == nil && (len(records) != 4 || records[3].Hash != chain.Hash) {
 			t.Errorf("%d other records are taken", len(records))
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"os"
@@ -59,7 +60,7 @@ func (m *memory) RecordAudit(ctx context.Context) error {
 		if a.MACs != nil && chain.Sequence > 0 && !chain.SealedBy(a.MACs, &chain.MAC) {
 			return storage.ErrUnavailable
 		}
-		r := chain.Next(marshal(a.Entries[i]))
+		r := chain.Next(format.Marshal(a.Entries[i]))
 		if a.MACs != nil {
 			r.MAC = chain.Sealed(a.MACs)
 		}
@@ -119,10 +120,10 @@ func (m *memory) AuditRecords(_ context.Context, f storage.AuditFilter) ([]stora
 	defer m.mu.Unlock()
 	var all []storage.AuditRecord
 	for _, r := range slices.Backward(m.records) {
-		at := timeOf(r.Text)
+		at := format.TimeOf(r.Text)
 		if r.OrganizationID == f.OrganizationID && (f.From.IsZero() || !at.Before(f.From)) && (f.To.IsZero() || at.Before(f.To)) {
 			if r.At.IsZero() {
-				r.At = at.Truncate(precision)
+				r.At = at.Truncate(format.Precision)
 			}
 			all = append(all, r)
 		}
@@ -253,7 +254,7 @@ func openJournal(t testing.TB, o Options) *Journal {
 func intent(tool string) *storage.AuditEntry {
 	now := time.Now()
 	return &storage.AuditEntry{
-		ID: NewID(now), At: now, Kind: storage.AuditCall, Event: "decision", UserID: "0190bbbb-0000-7000-8000-000000000001", AgentID: "0190cccc-0000-7000-8000-000000000001",
+		ID: format.NewID(now), At: now, Kind: storage.AuditCall, Event: "decision", UserID: "0190bbbb-0000-7000-8000-000000000001", AgentID: "0190cccc-0000-7000-8000-000000000001",
 		Client: "dev-agent", ServerID: "0190dddd-0000-7000-8000-000000000001", Server: "demo", Method: "tools/call", Tool: tool, Decision: "allow",
 		Rule: "everything", PolicyID: "0190eeee-0000-7000-8000-000000000001", PolicyRevision: 3,
 		ArgumentsDigest: "8f434346648f6b96df89dda901c5176b10a6d83961dd3c1ac88b59b2dc327aa4",
@@ -313,9 +314,9 @@ func recordLine(organization string, sequence int64, hash *[32]byte, mac, text [
 
 // jsonLine returns a record's line in a former segment. mac may be empty.
 func jsonLine(organization string, sequence int64, hash *[32]byte, mac, text []byte) []byte {
-	line := fmt.Appendf(nil, `{"o":"%s","n":%d,"h":"%s"`, organization, sequence, hashText.EncodeToString(hash[:]))
+	line := fmt.Appendf(nil, `{"o":"%s","n":%d,"h":"%s"`, organization, sequence, base64.RawURLEncoding.EncodeToString(hash[:]))
 	if len(mac) > 0 {
-		line = fmt.Appendf(line, `,"m":"%s"`, hashText.EncodeToString(mac))
+		line = fmt.Appendf(line, `,"m":"%s"`, base64.RawURLEncoding.EncodeToString(mac))
 	}
 	return fmt.Appendf(line, ",\"e\":%s}\n", text)
 }

@@ -2,9 +2,9 @@
 // a credential leaves. Its records are hash-chained and sealed by signed checkpoints. The package ships the journal to
 // the store outside the requests, copies records to sinks, and verifies all of it.
 //
-// A journal is a directory of segments, which are files of lines (see line.go). There is one chain for each organization,
-// node and segment. Acknowledged records survive the end of the process, because the kernel has them. They survive the
-// end of the machine after at most SyncEvery, or at once with sync always.
+// A journal is a directory of segments, which are files of lines (see package format). There is one chain for each
+// organization, node and segment. Acknowledged records survive the end of the process, because the kernel has them. They
+// survive the end of the machine after at most SyncEvery, or at once with sync always.
 package audit
 
 import (
@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -50,7 +51,7 @@ type Options struct {
 	// Dir is the directory of journals, with one directory for each node in it. It is made when it is missing.
 	Dir string
 	// Signer signs new checkpoints and checks existing ones.
-	Signer Signer
+	Signer format.Signer
 	// MACs makes the MACs of new records and checks existing ones.
 	MACs storage.AuditMACs
 	// Now is the clock. Default: time.Now.

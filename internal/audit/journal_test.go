@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -254,7 +255,7 @@ func TestRecovery(t *testing.T) {
 			if err != nil || !found.final || found.torn != 0 {
 				t.Fatalf("%+v, %v", found, err)
 			}
-			if said, err := readCheckpoint(found.checkpoint.Data); err != nil || said.Cut != c.cut {
+			if said, err := format.ReadCheckpoint(found.checkpoint.Data); err != nil || said.Cut != c.cut {
 				t.Errorf("cut %d, %v", said.Cut, err)
 			}
 			if err := again.Append(acme, intent("create_issue")); err != nil {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -103,7 +104,7 @@ func exportedIDs(t *testing.T, root string) map[string]bool {
 	t.Helper()
 	ids := make(map[string]bool)
 	if err := Everything(t.Context(), root, new(memory), "*", time.Unix(0, 0), time.Now().AddDate(1, 0, 0), func(r *storage.AuditRecord) error {
-		e, err := EntryOf(r)
+		e, err := format.EntryOf(r)
 		ids[e.ID] = true
 		return err
 	}); err != nil {

@@ -3,7 +3,6 @@ package audit
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -12,9 +11,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/storage"
@@ -25,12 +21,12 @@ func calls(t testing.TB, j *Journal, organization string, n int) (ids []string) 
 	t.Helper()
 	for range n {
 		e := intent("create_issue")
-		Name(e, []byte("{}"), new(Room))
+		format.Name(e, []byte("{}"), new(format.Room))
 		if err := j.Append(organization, e); err != nil {
 			t.Fatal(err)
 		}
 		j.Outcome(organization, plainOutcome(e))
-		ids = append(ids, wholeID(e.ID, e.At.UnixNano()))
+		ids = append(ids, format.WholeID(e.ID, e.At.UnixNano()))
 	}
 	return ids
 }
@@ -39,7 +35,7 @@ func calls(t testing.TB, j *Journal, organization string, n int) (ids []string) 
 func completed(t testing.TB, root string) (ids []string, records int) {
 	t.Helper()
 	if err := Everything(t.Context(), root, new(memory), "*", time.Unix(0, 0), time.Now().AddDate(1, 0, 0), func(r *storage.AuditRecord) error {
-		e, err := EntryOf(r)
+		e, err := format.EntryOf(r)
 		if err != nil || e.Call == "" && len(e.Outcomes) == 0 {
 			return err
 		}
@@ -74,10 +70,10 @@ func TestOutcomes(t *testing.T) {
 	}{
 		"nothing":             {5, func(*Journal) error { return nil }, []int{0, 0}},
 		"another call":        {5, func(j *Journal) error { return j.Append(acme, intent("next")) }, []int{0, 0}},
-		"a full record":       {maxOutcomes + 5, func(j *Journal) error { return j.Append(acme, intent("next")) }, []int{maxOutcomes, 1}},
-		"two full records":    {2*maxOutcomes + 1, func(j *Journal) error { return j.Append(acme, intent("next")) }, []int{2 * maxOutcomes, 2}},
+		"a full record":       {format.MaxOutcomes + 5, func(j *Journal) error { return j.Append(acme, intent("next")) }, []int{format.MaxOutcomes, 1}},
+		"two full records":    {2*format.MaxOutcomes + 1, func(j *Journal) error { return j.Append(acme, intent("next")) }, []int{2 * format.MaxOutcomes, 2}},
 		"a flush":             {5, (*Journal).Flush, []int{5, 1}},
-		"a flush of many":     {maxOutcomes + 5, (*Journal).Flush, []int{maxOutcomes + 5, 2}},
+		"a flush of many":     {format.MaxOutcomes + 5, (*Journal).Flush, []int{format.MaxOutcomes + 5, 2}},
 		"a flush of a single": {1, (*Journal).Flush, []int{1, 1}},
 		"a checkpoint":        {5, (*Journal).Checkpoint, []int{5, 1}},
 		"the end":             {5, (*Journal).Close, []int{5, 1}},
@@ -215,7 +211,7 @@ func TestOutcomesOfFailedDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := t.TempDir()
 		j := openJournal(t, testOptions(t, root))
-		calls(t, j, acme, maxOutcomes+5) // outcomes for more than one record, of which one is complete
+		calls(t, j, acme, format.MaxOutcomes+5) // outcomes for more than one record, of which one is complete
 		j.mu.Lock()
 		j.failure = errDisk
 		j.mu.Unlock()
@@ -232,7 +228,7 @@ func TestOutcomesOfFailedDisk(t *testing.T) {
 		if err := j.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if got, _ := completed(t, root); len(got) != maxOutcomes+2 || !slices.Equal(got[maxOutcomes:], ids) {
+		if got, _ := completed(t, root); len(got) != format.MaxOutcomes+2 || !slices.Equal(got[format.MaxOutcomes:], ids) {
 			t.Errorf("%d calls have an outcome", len(got))
 		}
 	})
@@ -276,39 +272,6 @@ func TestQueryOutcomes(t *testing.T) {
 			if row.UpstreamStatus != want || (row.Outcome == "ok") != (want > 0) || (row.Duration == 1234567) != (want > 0) {
 				t.Errorf("until call %d: row %d has outcome %q, status %d", n, i, row.Outcome, row.UpstreamStatus)
 			}
-		}
-	}
-}
-
-// TestOutcomesForm checks that outcomes are read unchanged from either form.
-func TestOutcomesForm(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		at := time.Unix(0, rapid.Int64Range(0, 1<<61).Draw(t, "at")).UTC()
-		e := storage.AuditEntry{ID: NewID(at), At: at, Kind: storage.AuditCall, Event: "outcomes"}
-		for range rapid.IntRange(1, 5).Draw(t, "outcomes") {
-			e.Outcomes = append(e.Outcomes, storage.AuditOutcome{
-				Call: rapid.String().Draw(t, "call"), At: at.Add(-time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "before"))), Outcome: rapid.OneOf(rapid.Just("ok"), rapid.String()).Draw(t, "outcome"), Duration: time.Duration(rapid.Int64().Draw(t, "duration")),
-				UpstreamStatus: rapid.OneOf(rapid.Just(200), rapid.IntRange(0, 599)).Draw(t, "status"),
-			})
-		}
-		text := appendEntry(nil, &e)
-		if bytes.ContainsAny(text, "\n\r") || sharing(&e) || !isShort(text) || nanosOf(text) != at.UnixNano() {
-			t.Fatalf("%q", text)
-		}
-		long, err := json.Marshal(e)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, text := range [][]byte{text, long} {
-			if got, err := EntryOf(&storage.AuditRecord{Text: text}); err != nil || cmp.Diff(e, got) != "" {
-				t.Fatalf("%s: %v, %s", longText(text), err, cmp.Diff(e, got))
-			}
-		}
-	})
-	const head = `{"i":"0190ffff-0000-7000-8000-000000000001","t":1800000000000000000,"v":"outcomes","B":`
-	for _, value := range []string{`{}`, `"x"`, `1`, `[1]`, `[[]]`, `[["a",1,"ok",1]]`, `[["a",1,"ok",1,200,1]]`, `[["a","1","ok",1,200]]`, `[["a",1.5,"ok",1,200]]`, `[["a",null,"ok",1,200]]`, `[["AAAAAAAAAA",1,"ok",1.5,200]]`, `[["AAAAAAAAAA",1,1.5]]`, `[["a",1]]`, `[["a",1,"ok",1,200]` + strings.Repeat(`,["a",1,"ok",1,200]`, maxOutcomes) + "]"} {
-		if long, err := expand([]byte(head + value + "}")); err == nil {
-			t.Errorf("%s becomes %s", value, long)
 		}
 	}
 }
@@ -445,7 +408,7 @@ func TestOutcomesPassed(t *testing.T) {
 		}
 		var last time.Time
 		if err := Everything(t.Context(), root, new(memory), acme, time.Unix(0, 0), time.Now().AddDate(1, 0, 0), func(r *storage.AuditRecord) error {
-			if at := timeOf(r.Text); at.Before(last) {
+			if at := format.TimeOf(r.Text); at.Before(last) {
 				t.Errorf("record %d is of %v, after one of %v", r.Sequence, at, last)
 			} else {
 				last = at
@@ -460,7 +423,7 @@ func TestOutcomesPassed(t *testing.T) {
 // TestOutcomesApart checks that an outcome with a distant time hides no other outcome. Such a time comes from a changed
 // clock or a hanging disk. Query up to a time must show the calls that had ended by then.
 func TestOutcomesApart(t *testing.T) {
-	for _, apart := range []time.Duration{time.Hour, -time.Hour, groupSpan / 2, -groupSpan / 2} {
+	for _, apart := range []time.Duration{time.Hour, -time.Hour, format.GroupSpan / 2, -format.GroupSpan / 2} {
 		synctest.Test(t, func(t *testing.T) {
 			j := openJournal(t, testOptions(t, t.TempDir()))
 			store := new(memory)

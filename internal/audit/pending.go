@@ -133,7 +133,7 @@ func (j *Journal) ready(organization string) (*chain, error) {
 		if !format.ValidOrganization(organization) {
 			return nil, fmt.Errorf("%w: organization %q is no id", ErrUnavailable, organization)
 		}
-		c = &chain{AuditChain: chainOf(organization, j.node, j.segment.name)}
+		c = &chain{AuditChain: format.ChainOf(organization, j.node, j.segment.name)}
 		c.name = c.NameHash()
 		j.segment.chains[organization] = c
 	}
@@ -156,22 +156,22 @@ type addition struct {
 func (j *Journal) add(c *chain, e *storage.AuditEntry, waits int) {
 	a := j.addition(c)
 	a.at, a.waits = e.At.UnixNano(), waits
-	if e.At.After(c.latest) || c.latest.Sub(e.At) >= groupSpan { // else concurrent intents overtook each other
+	if e.At.After(c.latest) || c.latest.Sub(e.At) >= format.GroupSpan { // else concurrent intents overtook each other
 		c.latest = e.At
 	}
-	if sharing(e) {
-		j.part = appendSharedOf(j.part[:0], e)
-		j.scratch = append(appendLink(j.scratch[:0], &c.AuditChain, sharedLinkMark), c.digestOf(j.part)...)
+	if format.Sharing(e) {
+		j.part = format.AppendSharedOf(j.part[:0], e)
+		j.scratch = append(format.AppendLink(j.scratch[:0], &c.AuditChain, format.SharedLinkMark), c.digestOf(j.part)...)
 		own := len(j.scratch)
-		j.scratch = appendOwnOf(j.scratch, e)
-		a.hash = link(&c.AuditChain, j.scratch)
+		j.scratch = format.AppendOwnOf(j.scratch, e)
+		a.hash = format.Link(&c.AuditChain, j.scratch)
 		j.scratch = format.AppendShared(j.scratch, j.part)
 		j.addLine(a, j.scratch[own:])
 		return
 	}
-	j.scratch = appendEntry(appendLink(j.scratch[:0], &c.AuditChain, linkMark), e)
-	a.hash = link(&c.AuditChain, j.scratch)
-	j.addLine(a, j.scratch[linkSize:])
+	j.scratch = format.AppendEntry(format.AppendLink(j.scratch[:0], &c.AuditChain, format.LinkMark), e)
+	a.hash = format.Link(&c.AuditChain, j.scratch)
+	j.addLine(a, j.scratch[format.LinkSize:])
 }
 
 // digestOf returns the hash of a shared part. The next record of a chain often has the same part.
@@ -213,7 +213,7 @@ func (j *Journal) withdraw() {
 		if a := &additions[i]; a.waits > 0 {
 			again, text := j.addition(a.chain), lines[a.start:a.end]
 			again.at, again.waits = a.at, a.waits
-			again.hash, j.scratch = next(&a.chain.AuditChain, text, j.scratch)
+			again.hash, j.scratch = format.Next(&a.chain.AuditChain, text, j.scratch)
 			j.addLine(again, text)
 		}
 	}

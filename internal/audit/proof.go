@@ -11,7 +11,7 @@ import (
 // lines. It must not be used concurrently.
 type lineKeys struct {
 	macs       storage.AuditMACs
-	signatures Verifier
+	signatures format.Verifier
 	scratch    []byte
 }
 
@@ -27,14 +27,14 @@ type provenChain struct {
 }
 
 func newProvenChain(organization, node, segment string) *provenChain {
-	c := &provenChain{AuditChain: chainOf(organization, node, segment)}
+	c := &provenChain{AuditChain: format.ChainOf(organization, node, segment)}
 	c.name = c.NameHash()
 	return c
 }
 
 // signed reports whether the gateway signed a checkpoint.
 func (k *lineKeys) signed(c *storage.AuditCheckpoint) bool {
-	return k == nil || checkSignature(c, k.signatures)
+	return k == nil || format.CheckSignature(c, k.signatures)
 }
 
 // proves checks a record and moves the chain to it when the gateway wrote the record at this place. sealed reports that.
@@ -51,7 +51,7 @@ func (k *lineKeys) proves(c *provenChain, r *format.Record, bare bool) (proven, 
 	}
 	follows := c.AuditChain
 	var hash [sha256.Size]byte
-	hash, k.scratch = next(&follows, r.Text, k.scratch)
+	hash, k.scratch = format.Next(&follows, r.Text, k.scratch)
 	proven = follows.Sequence == r.Sequence && hash == r.Hash
 	place := c.AuditChain
 	place.Sequence, place.Hash = r.Sequence, r.Hash
@@ -61,7 +61,3 @@ func (k *lineKeys) proves(c *provenChain, r *format.Record, bare bool) (proven, 
 	c.AuditChain = place
 	return proven, true
 }
-
-// bare reports whether a durward without MACs wrote the segment. A segment without a first line is not bare: an attacker
-// who removes that line must not get rid of the MACs by it.
-func (h *header) bare() bool { return h != nil && h.Format <= bareSegmentFormat }

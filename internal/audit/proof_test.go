@@ -12,16 +12,16 @@ import (
 func TestProves(t *testing.T) {
 	keys := &lineKeys{macs: sharedGateway().macs, signatures: sharedSigner()}
 	const node, segment = "n", "00000001"
-	text := func(tool string) []byte { return appendEntry(nil, intent(tool)) }
+	text := func(tool string) []byte { return format.AppendEntry(nil, intent(tool)) }
 	// made is record 3 of a chain whose last record is 2.
 	made := func() (before *provenChain, r format.Record) {
 		before = newProvenChain(acme, node, segment)
 		for range 2 {
-			_, _ = next(&before.AuditChain, text("before"), nil)
+			_, _ = format.Next(&before.AuditChain, text("before"), nil)
 		}
 		after := before.AuditChain
 		r = format.Record{Organization: []byte(acme), Text: text("tool")}
-		r.Hash, _ = next(&after, r.Text, nil)
+		r.Hash, _ = format.Next(&after, r.Text, nil)
 		r.Sequence, r.MAC = 3, after.Sealed(keys.macs)
 		return before, r
 	}
@@ -65,17 +65,17 @@ func TestProves(t *testing.T) {
 			t.Errorf("%s: without keys it is not taken", name)
 		}
 	}
-	signed := (&Checkpoint{Format: checkpointFormat, Node: node, Segment: segment, Number: 1, Chains: []Head{}}).sign(sharedSigner())
-	foreign := (&Checkpoint{Format: checkpointFormat, Node: node, Segment: segment, Number: 1, Chains: []Head{}}).sign(newGatewayKeys().signer)
+	signed := (&format.Checkpoint{Format: format.CheckpointFormat, Node: node, Segment: segment, Number: 1, Chains: []format.Head{}}).Sign(sharedSigner())
+	foreign := (&format.Checkpoint{Format: format.CheckpointFormat, Node: node, Segment: segment, Number: 1, Chains: []format.Head{}}).Sign(newGatewayKeys().signer)
 	if !keys.signed(&signed) || keys.signed(&foreign) || !(*lineKeys)(nil).signed(&foreign) {
 		t.Error("whose checkpoint it is, is not told")
 	}
-	for version, want := range map[int]bool{longSegmentFormat: true, bareSegmentFormat: true, segmentFormat: false} {
-		if (&header{Format: version}).bare() != want {
+	for version, want := range map[int]bool{format.LongSegmentFormat: true, format.BareSegmentFormat: true, format.SegmentFormat: false} {
+		if (&format.Header{Format: version}).Bare() != want {
 			t.Errorf("a segment of format %d has no MACs: %v", version, !want)
 		}
 	}
-	if (*header)(nil).bare() {
+	if (*format.Header)(nil).Bare() {
 		t.Error("a segment without a first line needs no MACs")
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/audit/format"
+	"github.com/durward-gateway/durward/internal/audit/former"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -57,10 +59,10 @@ func (t *Trail) Query(ctx context.Context, f Filter, page storage.PageRequest) (
 func Query(ctx context.Context, store storage.Audits, f Filter, page storage.PageRequest) (storage.Page[Row], error) {
 	var result storage.Page[Row]
 	first := (page.Number - 1) * page.Limit
-	to := f.To.Truncate(precision)
+	to := f.To.Truncate(format.Precision)
 	completed := make(completions)
-	err := backwards(ctx, store, storage.AuditFilter{OrganizationID: f.OrganizationID, From: f.From, To: to.Add(groupSpan)}, func(r *storage.AuditRecord) {
-		e, err := EntryOf(r)
+	err := backwards(ctx, store, storage.AuditFilter{OrganizationID: f.OrganizationID, From: f.From, To: to.Add(format.GroupSpan)}, func(r *storage.AuditRecord) {
+		e, err := format.EntryOf(r)
 		if err != nil {
 			return // tampered with: Verify reports it
 		}
@@ -128,9 +130,6 @@ func (c completions) complete(e *storage.AuditEntry) {
 // pageChunks is the number of chunks that are read at once.
 const pageChunks = 32
 
-// precision is the precision of times in a store.
-const precision = time.Microsecond
-
 // window is a time span with all records of an organization in it.
 type window struct {
 	from    time.Time
@@ -164,7 +163,7 @@ func readWindow(ctx context.Context, store storage.Audits, f storage.AuditFilter
 		}
 	}
 	for i := range chunks {
-		records, _ := ReadChunk(&chunks[i]) // tampered records are shown too; Verify reports them
+		records, _ := former.ReadChunk(&chunks[i]) // tampered records are shown too; Verify reports them
 		w.take(records, f.To)
 	}
 	own, err := store.AuditRecords(ctx, storage.AuditFilter{OrganizationID: f.OrganizationID, From: w.from, To: f.To})
@@ -180,7 +179,7 @@ func readWindow(ctx context.Context, store storage.Audits, f storage.AuditFilter
 
 func (w *window) take(records []storage.AuditRecord, to time.Time) {
 	for _, r := range records {
-		if at := timeOf(r.Text); !at.Before(w.from) && at.Before(to) {
+		if at := format.TimeOf(r.Text); !at.Before(w.from) && at.Before(to) {
 			w.records = append(w.records, timed{at, r})
 		}
 	}
@@ -188,7 +187,7 @@ func (w *window) take(records []storage.AuditRecord, to time.Time) {
 
 // backwards calls f with the records of an organization, newest first.
 func backwards(ctx context.Context, store storage.Audits, filter storage.AuditFilter, f func(*storage.AuditRecord)) error {
-	filter.From, filter.To = filter.From.Truncate(precision), filter.To.Truncate(precision)
+	filter.From, filter.To = filter.From.Truncate(format.Precision), filter.To.Truncate(format.Precision)
 	for filter.From.Before(filter.To) {
 		w, err := readWindow(ctx, store, filter)
 		if err != nil {
@@ -205,7 +204,7 @@ func backwards(ctx context.Context, store storage.Audits, filter storage.AuditFi
 // Records calls each with the records of an organization between filter.From and filter.To, oldest first. It stops at the
 // first error of each.
 func Records(ctx context.Context, store storage.Audits, filter storage.AuditFilter, each func(*storage.AuditRecord) error) error {
-	filter.From, filter.To = filter.From.Truncate(precision), filter.To.Truncate(precision)
+	filter.From, filter.To = filter.From.Truncate(format.Precision), filter.To.Truncate(format.Precision)
 	end := filter.To
 	// Stores read from the end. So the records are read in spans that can be read at once.
 	for span := time.Hour; filter.From.Before(end); {
@@ -217,7 +216,7 @@ func Records(ctx context.Context, store storage.Audits, filter storage.AuditFilt
 			return err
 		}
 		if w.from.After(filter.From) {
-			span = max(precision, (span / 2).Truncate(precision))
+			span = max(format.Precision, (span / 2).Truncate(format.Precision))
 			continue
 		}
 		for i := range w.records {

@@ -14,6 +14,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -111,9 +112,9 @@ func TestCompletions(t *testing.T) {
 func TestPages(t *testing.T) {
 	store := new(memory)
 	start := time.Unix(1_800_000_000, 0).UTC()
-	chain := chainOf(acme, "n", storage.AuditStoreSegment)
+	chain := format.ChainOf(acme, "n", storage.AuditStoreSegment)
 	for i := range 5 {
-		store.records = append(store.records, chain.Next(marshal(storage.AuditEntry{ID: fmt.Sprint(i), At: start.Add(time.Duration(i) * time.Second), Kind: storage.AuditAdmin})))
+		store.records = append(store.records, chain.Next(format.Marshal(storage.AuditEntry{ID: fmt.Sprint(i), At: start.Add(time.Duration(i) * time.Second), Kind: storage.AuditAdmin})))
 	}
 	store.records = append(store.records, chain.Next([]byte(`"tampered with"`)))
 	for _, c := range []struct {
@@ -125,7 +126,7 @@ func TestPages(t *testing.T) {
 		{storage.PageRequest{Number: 1}, 0, time.Hour, "43210", 5}, {storage.PageRequest{Number: 1, Limit: 2}, 0, time.Hour, "43", 5}, {storage.PageRequest{Number: 2, Limit: 2}, 0, time.Hour, "21", 5},
 		{storage.PageRequest{Number: 3, Limit: 2}, 0, time.Hour, "0", 5}, {storage.PageRequest{Number: 4, Limit: 2}, 0, time.Hour, "", 5}, {storage.PageRequest{Number: 1, Limit: 5}, 0, time.Hour, "43210", 5},
 		{storage.PageRequest{Number: 1}, time.Second, 3 * time.Second, "21", 2}, {storage.PageRequest{Number: 1}, time.Second, 3*time.Second + 1, "21", 2},
-		{storage.PageRequest{Number: 1}, time.Second, 3*time.Second + precision, "321", 3}, {storage.PageRequest{Number: 1}, time.Second, time.Second, "", 0}, {storage.PageRequest{Number: 1}, time.Second, 0, "", 0},
+		{storage.PageRequest{Number: 1}, time.Second, 3*time.Second + format.Precision, "321", 3}, {storage.PageRequest{Number: 1}, time.Second, time.Second, "", 0}, {storage.PageRequest{Number: 1}, time.Second, 0, "", 0},
 	} {
 		page, err := Query(t.Context(), store, Filter{OrganizationID: acme, From: start.Add(c.from), To: start.Add(c.to)}, c.page)
 		got := ""
@@ -144,11 +145,11 @@ func crowdedStore(t *testing.T, chunks int) (*memory, time.Time) {
 	store, start := new(memory), time.Unix(1_800_000_000, 0).UTC()
 	for i := range chunks {
 		w := newChunk("n", segmentName(i+1), acme, new([32]byte), 1, nil)
-		chain := chainOf(acme, "n", segmentName(i+1))
+		chain := format.ChainOf(acme, "n", segmentName(i+1))
 		for n := range 2 {
 			at := start.Add(time.Duration(n) * time.Minute).Add(time.Duration(i) * time.Millisecond)
-			text := appendEntry(nil, &storage.AuditEntry{ID: fmt.Sprint(i), At: at, Kind: storage.AuditCall, Event: "decision"})
-			hash, _ := next(&chain, text, nil)
+			text := format.AppendEntry(nil, &storage.AuditEntry{ID: fmt.Sprint(i), At: at, Kind: storage.AuditCall, Event: "decision"})
+			hash, _ := format.Next(&chain, text, nil)
 			w.add(chain.Sequence, &hash, text, at.UnixNano())
 		}
 		c, _ := w.finish(nil)
@@ -164,7 +165,7 @@ func TestWindows(t *testing.T) {
 		store, start := crowdedStore(t, chunks)
 		f := storage.AuditFilter{OrganizationID: acme, From: start, To: start.Add(time.Hour)}
 		var times []time.Time
-		each := func(r *storage.AuditRecord) error { times = append(times, timeOf(r.Text)); return nil }
+		each := func(r *storage.AuditRecord) error { times = append(times, format.TimeOf(r.Text)); return nil }
 		if err := Records(t.Context(), store, f, each); err != nil || len(times) != 2*chunks || !slices.IsSortedFunc(times, time.Time.Compare) {
 			t.Errorf("%d records of %d chunks in this order: %v", len(times), chunks, err)
 		}
@@ -179,7 +180,7 @@ func TestWindows(t *testing.T) {
 		for _, c := range []struct {
 			from, to time.Duration
 			want     int
-		}{{0, 0, 0}, {0, precision, 1}, {precision, time.Minute, chunks - 1}, {time.Minute, time.Minute + precision, 1}, {time.Minute + precision, time.Hour, chunks - 1}, {time.Second, time.Minute, 0}} {
+		}{{0, 0, 0}, {0, format.Precision, 1}, {format.Precision, time.Minute, chunks - 1}, {time.Minute, time.Minute + format.Precision, 1}, {time.Minute + format.Precision, time.Hour, chunks - 1}, {time.Second, time.Minute, 0}} {
 			times = nil
 			f.From, f.To = start.Add(c.from), start.Add(c.to)
 			if err := Records(t.Context(), store, f, each); err != nil || len(times) != c.want {
@@ -262,7 +263,7 @@ func TestEverythingAsked(t *testing.T) {
 		var stored, behind []byte
 		last := make(map[string][32]byte) // the last hash of an organization's records in the journal
 		err := Everything(t.Context(), root, store, c.organization, start.Add(time.Duration(c.from)*time.Second), start.Add(time.Duration(c.to)*time.Second), func(r *storage.AuditRecord) error {
-			e, err := EntryOf(r)
+			e, err := format.EntryOf(r)
 			if err != nil || e.Tool <= "3" {
 				stored = append(stored, e.Tool...)
 				return err
@@ -290,10 +291,10 @@ func TestEverythingAsked(t *testing.T) {
 }
 
 func TestEntryOf(t *testing.T) {
-	if _, err := EntryOf(&storage.AuditRecord{Text: []byte("nothing")}); err == nil {
+	if _, err := format.EntryOf(&storage.AuditRecord{Text: []byte("nothing")}); err == nil {
 		t.Error("what is no entry is one")
 	}
-	if e, err := EntryOf(&storage.AuditRecord{Text: marshal(intent("tool"))}); err != nil || e.Tool != "tool" || !json.Valid(longText([]byte("nothing"))) {
+	if e, err := format.EntryOf(&storage.AuditRecord{Text: format.Marshal(intent("tool"))}); err != nil || e.Tool != "tool" || !json.Valid(format.LongText([]byte("nothing"))) {
 		t.Errorf("%+v, %v", e, err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -136,7 +137,7 @@ func (t *Trail) recordUnrecorded() {
 	for organization, n := range t.refusals.tell() {
 		now := t.refusals.now().UTC()
 		t.Later(organization, &storage.AuditEntry{
-			ID: NewID(now), At: now, Kind: storage.AuditLogin, Event: "refusals.unrecorded", Outcome: "refused", Detail: map[string]any{"refusals": n},
+			ID: format.NewID(now), At: now, Kind: storage.AuditLogin, Event: "refusals.unrecorded", Outcome: "refused", Detail: map[string]any{"refusals": n},
 		})
 	}
 }

@@ -1,8 +1,6 @@
 package audit
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"crypto/rand"
 	"encoding/hex"
@@ -17,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/internal/audit/former"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -107,15 +106,15 @@ func claim(root string, log *slog.Logger, trusted func(dir string) bool) (dir st
 // ofLaterFormat reports whether one of the journal's segments has a format of a later durward. This version can neither
 // end nor ship such a segment.
 func ofLaterFormat(dir string, numbers []int) bool {
-	return slices.ContainsFunc(numbers, func(number int) bool { return formatOf(dir, number) > segmentFormat })
+	return slices.ContainsFunc(numbers, func(number int) bool { return formatOf(dir, number) > format.SegmentFormat })
 }
 
 // ofFormerFormat reports whether a durward without MACs wrote one of the journal's segments. Either all records of a node
 // have MACs or none has: else an attacker who leaves MACs off could claim that the records are old ones.
 func ofFormerFormat(dir string, numbers []int) bool {
 	return slices.ContainsFunc(numbers, func(number int) bool {
-		format := formatOf(dir, number)
-		return format >= longSegmentFormat && format <= bareSegmentFormat
+		version := formatOf(dir, number)
+		return version >= format.LongSegmentFormat && version <= format.BareSegmentFormat
 	})
 }
 
@@ -127,8 +126,8 @@ func formatOf(dir string, number int) int {
 		return 0
 	}
 	defer f.Close()
-	first, err := newLines(f).next()
-	var h header
+	first, err := format.NewLines(f).Next()
+	var h format.Header
 	if err != nil || json.Unmarshal(first, &h) != nil {
 		return 0
 	}
@@ -217,13 +216,13 @@ func (j *Journal) open(number int) error {
 		return err
 	}
 	now := j.options.Now().UTC()
-	h := header{Format: segmentFormat, Node: j.node, Segment: segmentName(number), Time: now, Checkpoint: j.last.number, Previous: j.last.hash}
-	first := append(marshal(h), '\n')
+	h := format.Header{Format: format.SegmentFormat, Node: j.node, Segment: segmentName(number), Time: now, Checkpoint: j.last.number, Previous: j.last.hash}
+	first := append(format.Marshal(h), '\n')
 	_, err = f.Write(first)
 	if err = errors.Join(err, f.Sync(), syncPath(j.dir)); err != nil {
 		return errors.Join(err, f.Close(), os.Remove(path))
 	}
-	j.segment = segment{file: f, number: number, name: segmentName(number), header: h.hash(), path: path, size: int64(len(first)), began: now, chains: make(map[string]*chain)}
+	j.segment = segment{file: f, number: number, name: segmentName(number), header: h.Hash(), path: path, size: int64(len(first)), began: now, chains: make(map[string]*chain)}
 	j.segment.at, _ = os.Lstat(path)
 	j.fresh.begin(number, 0)
 	j.fresh.growing().to = j.segment.size
@@ -320,17 +319,17 @@ func (j *Journal) checkpoint(final bool) error {
 	if err := j.flushAll(); err != nil {
 		return err
 	}
-	c := Checkpoint{Segment: j.segment.name, Header: j.segment.header, Final: final, Chains: make([]Head, 0, len(j.stored)+len(j.segment.chains))}
+	c := format.Checkpoint{Segment: j.segment.name, Header: j.segment.header, Final: final, Chains: make([]format.Head, 0, len(j.stored)+len(j.segment.chains))}
 	for _, moved := range j.segment.chains {
 		if (final || moved.moved) && moved.Sequence > 0 {
-			c.Chains = append(c.Chains, headOf(&moved.AuditChain))
+			c.Chains = append(c.Chains, format.HeadOf(&moved.AuditChain))
 		}
 	}
 	for _, stored := range j.stored {
-		c.Chains = append(c.Chains, headOf(&stored))
+		c.Chains = append(c.Chains, format.HeadOf(&stored))
 	}
 	signed, last := j.sign(c)
-	if err := j.put(appendCheckpoint(nil, &signed)); err != nil {
+	if err := j.put(format.AppendCheckpoint(nil, &signed)); err != nil {
 		return err
 	}
 	j.last = last
@@ -343,14 +342,14 @@ func (j *Journal) checkpoint(final bool) error {
 	return nil
 }
 
-func (j *Journal) sign(c Checkpoint) (storage.AuditCheckpoint, lastCheckpoint) {
-	c.Format, c.Node, c.Time = checkpointFormat, j.node, j.options.Now().UTC()
+func (j *Journal) sign(c format.Checkpoint) (storage.AuditCheckpoint, lastCheckpoint) {
+	c.Format, c.Node, c.Time = format.CheckpointFormat, j.node, j.options.Now().UTC()
 	c.Number, c.Previous = j.last.number+1, j.last.hash
-	slices.SortFunc(c.Chains, func(a, b Head) int {
+	slices.SortFunc(c.Chains, func(a, b format.Head) int {
 		return cmp.Or(cmp.Compare(a.Organization, b.Organization), cmp.Compare(a.Segment, b.Segment))
 	})
-	signed := c.sign(j.options.Signer)
-	return signed, lastCheckpoint{number: c.Number, hash: checkpointHash(&signed), at: c.Time}
+	signed := c.Sign(j.options.Signer)
+	return signed, lastCheckpoint{number: c.Number, hash: format.CheckpointHash(&signed), at: c.Time}
 }
 
 // recover ends a segment that has no final checkpoint with one. The checkpoint covers the records in the segment's file
@@ -383,7 +382,7 @@ func (j *Journal) recover(number int) (kept bool, err error) {
 		j.last.number, j.last.hash = all.header.Checkpoint, all.header.Previous
 	}
 	if c := all.checkpoint; c != nil {
-		j.last.number, j.last.hash = c.Number, checkpointHash(c)
+		j.last.number, j.last.hash = c.Number, format.CheckpointHash(c)
 	}
 	if all.final && len(more) == 0 {
 		return true, syncPath(path) // the process that ended it may not have synced it
@@ -399,16 +398,16 @@ func (j *Journal) recover(number int) (kept bool, err error) {
 	}
 	last, cut := j.last, max(all.torn-int64(len(more)), 0)
 	if !all.final {
-		c := Checkpoint{Segment: segmentName(number), Final: true, Found: j.former, Cut: cut, Chains: []Head{}}
+		c := format.Checkpoint{Segment: segmentName(number), Final: true, Found: j.former, Cut: cut, Chains: []format.Head{}}
 		if all.header != nil {
-			c.Header = all.header.hash()
+			c.Header = all.header.Hash()
 		}
 		for _, chain := range all.chains {
-			c.Chains = append(c.Chains, headOf(&chain.AuditChain))
+			c.Chains = append(c.Chains, format.HeadOf(&chain.AuditChain))
 		}
 		var signed storage.AuditCheckpoint
 		signed, last = j.sign(c)
-		more = appendCheckpoint(more, &signed)
+		more = format.AppendCheckpoint(more, &signed)
 	}
 	if _, err := f.Write(more); err != nil {
 		return true, errors.Join(err, f.Truncate(size)) // the ring still has the lines
@@ -421,7 +420,7 @@ func (j *Journal) recover(number int) (kept bool, err error) {
 // found holds the contents of a segment's file.
 type found struct {
 	node, segment string
-	header        *header
+	header        *format.Header
 	keys          *lineKeys
 	chains        map[string]*provenChain
 	checkpoint    *storage.AuditCheckpoint // the last one
@@ -429,7 +428,7 @@ type found struct {
 	records       int
 	size          int64 // of the complete lines
 	torn          int64 // bytes after them
-	parser        parser
+	parser        *format.Parser
 }
 
 func scan(path string, keys *lineKeys) (*found, error) {
@@ -445,115 +444,44 @@ func scan(path string, keys *lineKeys) (*found, error) {
 // scanFrom reads a segment. It skips lines that are malformed, and lines that the gateway did not write as far as keys
 // can show. Such lines are kept, and Verify finds them.
 func scanFrom(r io.Reader, node, segment string, keys *lineKeys) (*found, error) {
-	all := &found{node: node, segment: segment, keys: keys, chains: make(map[string]*provenChain)}
-	lines := newLines(r)
+	all := &found{node: node, segment: segment, keys: keys, chains: make(map[string]*provenChain), parser: former.NewParser()}
+	lines := format.NewLines(r)
 	for {
-		text, err := lines.next()
+		text, err := lines.Next()
 		if errors.Is(err, io.EOF) {
-			all.size = lines.offset
-			all.torn, err = lines.torn()
+			all.size = lines.Offset
+			all.torn, err = lines.Torn()
 			return all, err
 		}
 		if err != nil {
 			return nil, err
 		}
-		if l, err := all.parser.parse(text); err == nil {
+		if l, err := all.parser.Parse(text); err == nil {
 			all.take(&l)
 		}
 	}
 }
 
-func (all *found) take(l *line) {
+func (all *found) take(l *format.Line) {
 	switch {
-	case l.header != nil && all.header == nil:
-		all.header = l.header
-	case l.header != nil:
-	case l.checkpoint != nil:
-		if !all.keys.signed(l.checkpoint) {
+	case l.Header != nil && all.header == nil:
+		all.header = l.Header
+	case l.Header != nil:
+	case l.Checkpoint != nil:
+		if !all.keys.signed(l.Checkpoint) {
 			return
 		}
-		all.checkpoint = l.checkpoint
-		c, err := readCheckpoint(l.checkpoint.Data)
+		all.checkpoint = l.Checkpoint
+		c, err := format.ReadCheckpoint(l.Checkpoint.Data)
 		all.final = err == nil && c.Final
 	default:
-		c := all.chains[string(l.record.Organization)]
+		c := all.chains[string(l.Record.Organization)]
 		if c == nil {
-			c = newProvenChain(string(l.record.Organization), all.node, all.segment)
+			c = newProvenChain(string(l.Record.Organization), all.node, all.segment)
 		}
-		if _, sealed := all.keys.proves(c, &l.record, all.header.bare()); sealed {
+		if _, sealed := all.keys.proves(c, &l.Record, all.header.Bare()); sealed {
 			all.records++
 			all.chains[c.OrganizationID] = c
 		}
 	}
-}
-
-// lines reads complete lines. It stops at the end of the file or at the first NUL byte: a former version allocated zeros
-// ahead of the lines, and a power cut may leave zeros.
-type lines struct {
-	reader *bufio.Reader
-	offset int64 // the end of the last complete line
-	buffer []byte
-}
-
-func newLines(r io.Reader) *lines { return &lines{reader: bufio.NewReaderSize(r, 64<<10)} }
-
-// next returns the next line without its line end. The line is valid until the next call. It returns io.EOF when there is
-// no further complete line.
-func (l *lines) next() ([]byte, error) {
-	l.buffer = l.buffer[:0]
-	for {
-		part, err := l.reader.ReadSlice('\n')
-		written := bytes.IndexByte(part, 0) < 0
-		if err == nil && written && len(l.buffer) == 0 {
-			l.offset += int64(len(part))
-			return part[:len(part)-1], nil
-		}
-		l.buffer = append(l.buffer, part...)
-		switch {
-		case !written:
-			return nil, io.EOF
-		case err == nil:
-			l.offset += int64(len(l.buffer))
-			return l.buffer[:len(l.buffer)-1], nil
-		case errors.Is(err, bufio.ErrBufferFull) && len(l.buffer) < maxLine:
-			continue
-		case errors.Is(err, io.EOF):
-			return nil, io.EOF
-		case errors.Is(err, bufio.ErrBufferFull):
-			return nil, fmt.Errorf("%w: longer than %d bytes", errLine, maxLine)
-		default:
-			return nil, err
-		}
-	}
-}
-
-// torn returns the number of bytes after the last complete line, without the zeros at the end. It must be called after
-// io.EOF.
-func (l *lines) torn() (int64, error) {
-	torn, at := int64(0), int64(0)
-	for part, buffer := l.buffer, make([]byte, 64<<10); ; {
-		if used := len(trimZeros(part)); used > 0 {
-			torn = at + int64(used)
-		}
-		at += int64(len(part))
-		n, err := l.reader.Read(buffer)
-		if part = buffer[:n]; err != nil && n == 0 {
-			if errors.Is(err, io.EOF) {
-				err = nil
-			}
-			return torn, err
-		}
-	}
-}
-
-const pageSize = 4096
-
-var zeroPage [pageSize]byte
-
-// trimZeros returns b without the zeros at its end. It compares a page at a time; bytes.TrimRight compares single bytes.
-func trimZeros(b []byte) []byte {
-	for len(b) >= pageSize && bytes.Equal(b[len(b)-pageSize:], zeroPage[:]) {
-		b = b[:len(b)-pageSize]
-	}
-	return bytes.TrimRight(b, "\x00")
 }

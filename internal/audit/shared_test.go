@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/durward-gateway/durward/internal/audit/format"
+	"github.com/durward-gateway/durward/internal/audit/former"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -80,7 +82,7 @@ func TestShared(t *testing.T) {
 		wantClean(t, root, store)
 		found := make(map[string]storage.AuditEntry)
 		read := func(r *storage.AuditRecord) error {
-			e, err := EntryOf(r)
+			e, err := format.EntryOf(r)
 			found[e.ID] = e
 			return err
 		}
@@ -95,7 +97,7 @@ func TestShared(t *testing.T) {
 		}
 		clear(found)
 		for i := range store.chunks {
-			records, err := ReadChunk(&store.chunks[i])
+			records, err := former.ReadChunk(&store.chunks[i])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -117,7 +119,7 @@ func TestSharedOfRequest(t *testing.T) {
 	body := []byte("tools/call")
 	var methods []string
 	j.Observe(func(r storage.AuditRecord) {
-		e, err := EntryOf(&r)
+		e, err := format.EntryOf(&r)
 		if err != nil {
 			t.Error(err)
 		}

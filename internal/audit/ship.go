@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/durward-gateway/durward/internal/audit/format"
+	"github.com/durward-gateway/durward/internal/audit/former"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -74,7 +75,7 @@ type position struct {
 	damaged bool
 	bare    bool // a durward without MACs wrote it
 
-	parser parser
+	parser *format.Parser
 }
 
 // shippedChain is the state of a chain, with the chunk that is being made of its records.
@@ -108,7 +109,7 @@ func (s *shipper) ship(ctx context.Context) error {
 			continue // it has ended and is shipped, but could not be removed
 		}
 		if number > s.at.number {
-			s.at = position{number: number, chains: make(map[string]*shippedChain)}
+			s.at = position{number: number, chains: make(map[string]*shippedChain), parser: former.NewParser()}
 		}
 		if err := s.shipSegment(ctx); err != nil {
 			return fmt.Errorf("shipping audit segment %s: %w", segmentName(number), err)
@@ -193,7 +194,7 @@ func (s *shipper) shipPart(ctx context.Context, p *part) error {
 	s.batch.checkpoints = append(s.batch.checkpoints, p.checkpoints...)
 	s.at.final = s.at.final || p.final
 	s.shipped += p.to - s.at.offset
-	s.at.offset, s.at.parser.format = p.to, segmentFormat
+	s.at.offset, s.at.parser.Format = p.to, format.SegmentFormat
 	return s.send(ctx)
 }
 
@@ -215,13 +216,13 @@ func (s *shipper) shipFile(ctx context.Context, end int64) error {
 
 // shipLines sends the lines from the position on.
 func (s *shipper) shipLines(ctx context.Context, r io.Reader) error {
-	lines, base := newLines(r), s.at.offset
+	lines, base := format.NewLines(r), s.at.offset
 	for more := true; more; {
 		var err error
 		more, err = s.collect(lines)
 		// This is done after an error too: the collected lines are in the batch, and must not be parsed again.
-		s.shipped += base + lines.offset - s.at.offset
-		s.at.offset = base + lines.offset
+		s.shipped += base + lines.Offset - s.at.offset
+		s.at.offset = base + lines.Offset
 		if err != nil {
 			return err
 		}
@@ -233,37 +234,37 @@ func (s *shipper) shipLines(ctx context.Context, r io.Reader) error {
 }
 
 // collect reads lines into the batch, and reports whether there may be more.
-func (s *shipper) collect(lines *lines) (more bool, err error) {
+func (s *shipper) collect(lines *format.Lines) (more bool, err error) {
 	var made []*shippedChain
 	defer func() {
 		for _, c := range made {
 			s.finish(c)
 		}
 	}()
-	for start := lines.offset; lines.offset-start < maxBatch; {
-		text, err := lines.next()
+	for start := lines.Offset; lines.Offset-start < maxBatch; {
+		text, err := lines.Next()
 		if errors.Is(err, io.EOF) {
 			return false, nil
 		}
 		if err != nil {
 			return false, err
 		}
-		l, err := s.at.parser.parse(text)
+		l, err := s.at.parser.Parse(text)
 		switch {
 		case err != nil:
 			s.at.damaged = true
-		case l.header != nil:
-			s.at.bare = s.former && l.header.bare()
-		case l.checkpoint != nil && !s.keys.signed(l.checkpoint):
+		case l.Header != nil:
+			s.at.bare = s.former && l.Header.Bare()
+		case l.Checkpoint != nil && !s.keys.signed(l.Checkpoint):
 			s.at.damaged = true
-		case l.checkpoint != nil:
-			c := *l.checkpoint
+		case l.Checkpoint != nil:
+			c := *l.Checkpoint
 			c.Data, c.Signature = bytes.Clone(c.Data), bytes.Clone(c.Signature)
 			s.batch.checkpoints = append(s.batch.checkpoints, c)
-			said, err := readCheckpoint(c.Data)
+			said, err := format.ReadCheckpoint(c.Data)
 			s.at.final = err == nil && said.Final
 		default:
-			if c := s.record(&l.record); c != nil {
+			if c := s.record(&l.Record); c != nil {
 				made = append(made, c)
 			}
 		}
@@ -308,7 +309,7 @@ func (s *shipper) record(r *format.Record) (begun *shippedChain) {
 		}
 		c.open, begun = newChunk(s.node, segmentName(s.at.number), c.OrganizationID, &before, r.Sequence, buffer), c
 	}
-	c.open.add(r.Sequence, &r.Hash, r.Text, nanosOf(r.Text))
+	c.open.add(r.Sequence, &r.Hash, r.Text, format.NanosOf(r.Text))
 	return begun
 }
 
@@ -338,7 +339,7 @@ func (s *shipper) send(ctx context.Context) error {
 		err := s.store.AddAuditCheckpoint(ctx, *c)
 		if errors.Is(err, storage.ErrConflict) {
 			var there storage.AuditCheckpoint
-			if there, err = s.store.AuditCheckpoint(ctx, c.Node, c.Number); err == nil && checkpointHash(&there) != checkpointHash(c) {
+			if there, err = s.store.AuditCheckpoint(ctx, c.Node, c.Number); err == nil && format.CheckpointHash(&there) != format.CheckpointHash(c) {
 				s.dispute("checkpoint", c.Number)
 			} // else the store has it: it was shipped before a crash
 		}

@@ -2,8 +2,6 @@ package audit
 
 import (
 	"context"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,33 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/storage"
 )
-
-// Exported is the form of a record in sinks and exports: one line of NDJSON.
-type Exported struct {
-	Organization string          `json:"organization_id"`
-	Node         string          `json:"node"`
-	Segment      string          `json:"segment"`
-	Sequence     int64           `json:"sequence"`
-	Previous     string          `json:"previous"` // hex
-	Hash         string          `json:"hash"`
-	Entry        json.RawMessage `json:"entry"`
-	// Text is the text that is hashed: the entry's short form. It is "" when Entry is hashed.
-	Text string `json:"text,omitempty"`
-}
-
-// Export returns the exported form of a record.
-func Export(r *storage.AuditRecord) Exported {
-	e := Exported{
-		Organization: r.OrganizationID, Node: r.Node, Segment: r.Segment, Sequence: r.Sequence,
-		Previous: hex.EncodeToString(r.Previous[:]), Hash: hex.EncodeToString(r.Hash[:]), Entry: longText(r.Text),
-	}
-	if isShort(r.Text) {
-		e.Text = string(r.Text)
-	}
-	return e
-}
 
 // Sink receives a copy of every record. Records that a sink does not take in time are lost to it, and counted. Calls
 // never wait for a sink.
@@ -45,7 +19,7 @@ type Sink interface {
 	// Name returns the name of the sink in logs and metrics.
 	Name() string
 	// Write writes some records. It should return when ctx ends.
-	Write(ctx context.Context, records []Exported) error
+	Write(ctx context.Context, records []format.Exported) error
 	// Close closes the sink.
 	Close() error
 }
@@ -107,11 +81,11 @@ func (f *feed) run() {
 
 // pass writes a record, and those that wait after it, to the sink.
 func (f *feed) pass(first storage.AuditRecord) {
-	records := []Exported{Export(&first)}
+	records := []format.Exported{format.Export(&first)}
 	for more := true; more && len(records) < sinkBatch; {
 		select {
 		case r := <-f.queue:
-			records = append(records, Export(&r))
+			records = append(records, format.Export(&r))
 		default:
 			more = false
 		}
@@ -171,7 +145,7 @@ func NewFileSink(path string) *FileSink { return &FileSink{path: path} }
 func (s *FileSink) Name() string { return "file " + s.path }
 
 // Write implements Sink.
-func (s *FileSink) Write(ctx context.Context, records []Exported) error {
+func (s *FileSink) Write(ctx context.Context, records []format.Exported) error {
 	if s.file == nil {
 		// Without O_NONBLOCK a pipe that nobody reads would hold us here (fault Z-X01).
 		f, err := os.OpenFile(s.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|openNonblocking, 0o600)
@@ -186,7 +160,7 @@ func (s *FileSink) Write(ctx context.Context, records []Exported) error {
 		lines = append(lines, '\n') // the part of a line stays a line of its own
 	}
 	for _, r := range records {
-		lines = append(append(lines, marshal(r)...), '\n')
+		lines = append(append(lines, format.Marshal(r)...), '\n')
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		_ = s.file.SetWriteDeadline(deadline) // files on a disk have no deadlines

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -40,9 +41,9 @@ func (f *shortFile) Truncate(size int64) error {
 	return f.sinkFile.Truncate(size)
 }
 
-func exported(tool string, n int) (all []Exported) {
+func exported(tool string, n int) (all []format.Exported) {
 	for range n {
-		all = append(all, Export(&storage.AuditRecord{OrganizationID: acme, Text: appendEntry(nil, intent(tool))}))
+		all = append(all, format.Export(&storage.AuditRecord{OrganizationID: acme, Text: format.AppendEntry(nil, intent(tool))}))
 	}
 	return all
 }
@@ -152,7 +153,7 @@ func TestSinkLosses(t *testing.T) {
 		hangs := &stuck{release: make(chan struct{})}
 		give := func(n int) {
 			for range n {
-				trail.offer(storage.AuditRecord{OrganizationID: acme, Text: appendEntry(nil, intent("create_issue"))})
+				trail.offer(storage.AuditRecord{OrganizationID: acme, Text: format.AppendEntry(nil, intent("create_issue"))})
 			}
 		}
 		trail.SetSinks([]Sink{hangs})
@@ -240,7 +241,7 @@ type counting struct {
 
 func (*counting) Name() string { return "counting" }
 
-func (s *counting) Write(ctx context.Context, records []Exported) error {
+func (s *counting) Write(ctx context.Context, records []format.Exported) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, ok := ctx.Deadline(); !ok {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -106,7 +107,7 @@ func TestQuery(t *testing.T) {
 	var last time.Time
 	seen := make(map[string]bool)
 	if err := Records(t.Context(), store, storage.AuditFilter{OrganizationID: acme, From: start, To: f.To}, func(r *storage.AuditRecord) error {
-		at := timeOf(r.Text)
+		at := format.TimeOf(r.Text)
 		if at.Before(last) || seen[fmt.Sprint(r.Segment, r.Sequence)] {
 			t.Errorf("record %d of %s comes after what is later, or again", r.Sequence, r.Segment)
 		}
@@ -167,7 +168,7 @@ type stuck struct {
 
 func (*stuck) Name() string { return "stuck" }
 
-func (s *stuck) Write(_ context.Context, records []Exported) error {
+func (s *stuck) Write(_ context.Context, records []format.Exported) error {
 	<-s.release
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -237,7 +238,7 @@ func TestRecall(t *testing.T) {
 	}
 	store.records[1].MAC[0] ^= 1
 	store.heads = func(all []storage.AuditChain) []storage.AuditChain {
-		return append(all, chainOf("empty", j.node, storage.AuditStoreSegment))
+		return append(all, format.ChainOf("empty", j.node, storage.AuditStoreSegment))
 	}
 	trail.recall(t.Context())
 	if got := j.stored[acme]; len(j.stored) != 1 || got.Sequence != 1 || got.Hash != store.records[0].Hash {

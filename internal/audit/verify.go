@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -65,7 +66,7 @@ type Anchor struct {
 
 // Keys holds the keys with which Verify checks.
 type Keys struct {
-	Signatures Verifier
+	Signatures format.Verifier
 	// MACs checks the MACs of records, for which it needs the master key. It is nil for auditors who must not hold that
 	// key: then Verify only finds missing MACs.
 	MACs storage.AuditMACs
@@ -160,14 +161,14 @@ type nodeEvidence struct {
 
 // fileEvidence collects the facts about a segment's file.
 type fileEvidence struct {
-	header     *header
+	header     *format.Header
 	checkpoint int64 // the number of the last checkpoint; 0: none
 	final      bool
 }
 
 type checkpointEvidence struct {
 	storage.AuditCheckpoint
-	said   Checkpoint
+	said   format.Checkpoint
 	stored bool
 }
 
@@ -287,24 +288,24 @@ func (v *verification) readCheckpoints(ctx context.Context, store Source) error 
 // addCheckpoint adds a checkpoint from the store, or from a line of a file.
 func (v *verification) addCheckpoint(c *storage.AuditCheckpoint, stored bool, line int) {
 	n := v.node(c.Node)
-	said, err := readCheckpoint(c.Data)
+	said, err := format.ReadCheckpoint(c.Data)
 	where := Finding{Node: c.Node, Segment: c.Segment, Line: line}
 	if err != nil || said.Node != c.Node || said.Segment != c.Segment || said.Number != c.Number {
 		where.Problem = fmt.Sprintf("checkpoint %d is not what was written", c.Number)
 		v.find(where)
 		return
 	}
-	if !checkSignature(c, v.keys.Signatures) {
+	if !format.CheckSignature(c, v.keys.Signatures) {
 		where.Problem = fmt.Sprintf("checkpoint %d is not signed by a key of this gateway", c.Number)
 		v.find(where)
 		return
 	}
-	if stored && !c.At.Equal(said.Time.Truncate(precision)) && !c.At.Equal(said.Time) {
+	if stored && !c.At.Equal(said.Time.Truncate(format.Precision)) && !c.At.Equal(said.Time) {
 		where.Problem = fmt.Sprintf("checkpoint %d is from another time than the store says", c.Number)
 		v.find(where)
 	}
 	if known := n.checkpoints[c.Number]; known != nil {
-		if checkpointHash(&known.AuditCheckpoint) != checkpointHash(c) {
+		if format.CheckpointHash(&known.AuditCheckpoint) != format.CheckpointHash(c) {
 			where.Problem = fmt.Sprintf("there are two different checkpoints %d: the journal or the store was rolled back", c.Number)
 			v.find(where)
 		}
@@ -313,7 +314,7 @@ func (v *verification) addCheckpoint(c *storage.AuditCheckpoint, stored bool, li
 	}
 	v.report.Checkpoints++
 	n.checkpoints[c.Number] = &checkpointEvidence{AuditCheckpoint: *c, said: said, stored: stored}
-	n.sealing = n.sealing || said.sealing()
+	n.sealing = n.sealing || said.Sealing()
 	if !said.Found && said.Time.After(n.signed) {
 		n.signed = said.Time
 	}
@@ -335,7 +336,7 @@ func (v *verification) checkCheckpoints() {
 			} else if c.said.Previous != previous {
 				v.find(Finding{Node: n.name, Segment: c.Segment, Problem: fmt.Sprintf("checkpoint %d does not follow checkpoint %d", number, number-1)})
 			}
-			previous = checkpointHash(&c.AuditCheckpoint)
+			previous = format.CheckpointHash(&c.AuditCheckpoint)
 			if c.stored && lastStored != number-1 {
 				v.find(Finding{Node: n.name, Segment: c.Segment, Problem: fmt.Sprintf("the store lacks checkpoints %d to %d", lastStored+1, number-1)})
 			}
@@ -444,8 +445,8 @@ func (v *verification) readMeanwhile(ctx context.Context, dir string, store Sour
 	for i := range checkpoints {
 		c := &checkpoints[i]
 		n := v.nodes[c.Node]
-		said, err := readCheckpoint(c.Data)
-		if n == nil || err != nil || !checkSignature(c, v.keys.Signatures) {
+		said, err := format.ReadCheckpoint(c.Data)
+		if n == nil || err != nil || !format.CheckSignature(c, v.keys.Signatures) {
 			continue
 		}
 		number, _ := segmentNumber(c.Segment)
@@ -474,7 +475,7 @@ func (v *verification) checkSegment(n *nodeEvidence, name string, newest bool) {
 	}
 	if file != nil && file.header != nil && file.header.Checkpoint > 0 {
 		before := n.checkpoints[file.header.Checkpoint]
-		if before == nil || checkpointHash(&before.AuditCheckpoint) != file.header.Previous {
+		if before == nil || format.CheckpointHash(&before.AuditCheckpoint) != file.header.Previous {
 			v.find(Finding{Node: n.name, Segment: name, Line: 1, Problem: fmt.Sprintf("checkpoint %d, which the segment follows, is gone: checkpoints were rolled back", file.header.Checkpoint)})
 		}
 	}

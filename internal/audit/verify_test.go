@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/durward-gateway/durward/internal/audit/format"
+	"github.com/durward-gateway/durward/internal/audit/former"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -93,10 +94,10 @@ func (s *scene) twoCheckpoints(t *testing.T) [][]byte {
 	t.Helper()
 	lines := s.written(t)
 	for range 2 {
-		c := Checkpoint{Segment: s.journal.segment.name, Header: s.journal.segment.header, Chains: []Head{}}
+		c := format.Checkpoint{Segment: s.journal.segment.name, Header: s.journal.segment.header, Chains: []format.Head{}}
 		var signed storage.AuditCheckpoint
 		signed, s.journal.last = s.journal.sign(c)
-		lines = append(lines, appendCheckpoint(nil, &signed))
+		lines = append(lines, format.AppendCheckpoint(nil, &signed))
 	}
 	s.rewrite(t, 5, lines)
 	return lines
@@ -141,11 +142,11 @@ func repack(t *testing.T, c *storage.AuditChunk, change func(body []byte) []byte
 // changeRecord changes the record in a line.
 func changeRecord(t *testing.T, line []byte, change func(r *format.Record)) []byte {
 	t.Helper()
-	l, err := new(parser).parse(bytes.TrimSuffix(line, []byte("\n")))
+	l, err := former.NewParser().Parse(bytes.TrimSuffix(line, []byte("\n")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &l.record
+	r := &l.Record
 	change(r)
 	return recordLine(string(r.Organization), r.Sequence, &r.Hash, macOf(r), r.Text)
 }
@@ -255,13 +256,13 @@ func TestTampering(t *testing.T) {
 		}, "follows the final checkpoint"},
 		"journal: a forged record with the right hash": {func(t *testing.T, s *scene) {
 			lines := s.lines(t, 4)
-			l, err := new(parser).parse(bytes.TrimSuffix(lines[1], []byte("\n")))
+			l, err := former.NewParser().Parse(bytes.TrimSuffix(lines[1], []byte("\n")))
 			if err != nil {
 				t.Fatal(err)
 			}
-			text := bytes.Replace(l.record.Text, []byte(`"allow"`), []byte(`"deny"`), 1)
-			chain := storage.AuditChain{OrganizationID: string(l.record.Organization), Node: s.journal.node, Segment: "00000004"}
-			hash, _ := next(&chain, text, nil)
+			text := bytes.Replace(l.Record.Text, []byte(`"allow"`), []byte(`"deny"`), 1)
+			chain := storage.AuditChain{OrganizationID: string(l.Record.Organization), Node: s.journal.node, Segment: "00000004"}
+			hash, _ := format.Next(&chain, text, nil)
 			lines[1] = recordLine(chain.OrganizationID, 1, &hash, nil, text)
 			s.rewrite(t, 4, lines)
 		}, "segment 00000004"},
@@ -354,11 +355,11 @@ func TestTampering(t *testing.T) {
 		}, "are from another time than the store says"},
 		"store: when a chunk ends": {func(t *testing.T, s *scene) {
 			c := s.chunk(t)
-			c.To = c.To.Add(-precision)
+			c.To = c.To.Add(-format.Precision)
 		}, "are from another time than the store says"},
 		"store: when a chunk begins": {func(t *testing.T, s *scene) {
 			c := s.chunk(t)
-			c.From = c.From.Add(precision)
+			c.From = c.From.Add(format.Precision)
 		}, "are from another time than the store says"},
 		"store: when a checkpoint is from": {func(t *testing.T, s *scene) {
 			s.store.checkpoints[1].At = time.UnixMicro(1).UTC()

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/audit/format"
+	"github.com/durward-gateway/durward/internal/audit/former"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -28,11 +29,11 @@ func (v *verification) readSegment(n *nodeEvidence, dir string, number int) erro
 	}
 	defer f.Close()
 	name := segmentName(number)
-	r := &segmentReader{verification: v, node: n, name: name, file: new(fileEvidence), chains: make(map[string]*storage.AuditChain)}
+	r := &segmentReader{verification: v, node: n, name: name, file: new(fileEvidence), chains: make(map[string]*storage.AuditChain), parser: former.NewParser()}
 	n.files[name] = r.file
-	lines := newLines(f)
+	lines := format.NewLines(f)
 	for {
-		text, err := lines.next()
+		text, err := lines.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -42,7 +43,7 @@ func (v *verification) readSegment(n *nodeEvidence, dir string, number int) erro
 		r.line++
 		r.take(text)
 	}
-	torn, err := lines.torn()
+	torn, err := lines.Torn()
 	if err != nil {
 		return err
 	}
@@ -129,7 +130,7 @@ type segmentReader struct {
 	line    int
 	file    *fileEvidence
 	chains  map[string]*storage.AuditChain
-	parser  parser
+	parser  *format.Parser
 	scratch []byte
 }
 
@@ -138,7 +139,7 @@ func (r *segmentReader) find(problem string) {
 }
 
 func (r *segmentReader) take(text []byte) {
-	l, err := r.parser.parse(text)
+	l, err := r.parser.Parse(text)
 	switch {
 	case err != nil:
 		r.find("is not what was written: " + err.Error())
@@ -147,20 +148,20 @@ func (r *segmentReader) take(text []byte) {
 		r.find("follows the final checkpoint")
 	}
 	switch {
-	case l.header != nil:
-		if r.line != 1 || l.header.Node != r.node.name || l.header.Segment != r.name {
-			r.find(fmt.Sprintf("is the first line of segment %s of node %s", l.header.Segment, l.header.Node))
+	case l.Header != nil:
+		if r.line != 1 || l.Header.Node != r.node.name || l.Header.Segment != r.name {
+			r.find(fmt.Sprintf("is the first line of segment %s of node %s", l.Header.Segment, l.Header.Node))
 			return
 		}
-		r.file.header = l.header
+		r.file.header = l.Header
 	case r.line == 1:
 		r.find("is not the first line of a segment")
 	}
 	switch {
-	case l.checkpoint != nil:
-		r.takeCheckpoint(l.checkpoint)
-	case l.header == nil:
-		r.takeRecord(&l.record)
+	case l.Checkpoint != nil:
+		r.takeCheckpoint(l.Checkpoint)
+	case l.Header == nil:
+		r.takeRecord(&l.Record)
 	}
 }
 
@@ -188,9 +189,9 @@ func (r *segmentReader) takeRecord(record *format.Record) {
 	}
 	place := *c
 	place.Sequence, place.Hash = record.Sequence, record.Hash
-	if r.file.header.bare() {
-		evidence.addBare(record.Sequence, record.Sequence, time.Unix(0, nanosOf(record.Text)))
-	} else if problem := r.checkMAC(r.node, &place, &record.MAC, time.Unix(0, nanosOf(record.Text)), 1); problem != "" && where.Problem == "" {
+	if r.file.header.Bare() {
+		evidence.addBare(record.Sequence, record.Sequence, time.Unix(0, format.NanosOf(record.Text)))
+	} else if problem := r.checkMAC(r.node, &place, &record.MAC, time.Unix(0, format.NanosOf(record.Text)), 1); problem != "" && where.Problem == "" {
 		where.Problem = problem
 		r.verification.find(where)
 	}
@@ -202,8 +203,8 @@ func (r *segmentReader) takeRecord(record *format.Record) {
 // check adds a record to the chain, and returns the problem with the record.
 func (r *segmentReader) check(c *storage.AuditChain, record *format.Record) (problem string) {
 	var hash [sha256.Size]byte
-	hash, r.scratch = next(c, record.Text, r.scratch)
-	return r.parser.problem(record, hash != record.Hash)
+	hash, r.scratch = format.Next(c, record.Text, r.scratch)
+	return r.parser.Problem(record, hash != record.Hash)
 }
 
 func (r *segmentReader) takeCheckpoint(checkpoint *storage.AuditCheckpoint) {
@@ -214,13 +215,13 @@ func (r *segmentReader) takeCheckpoint(checkpoint *storage.AuditCheckpoint) {
 	c := *checkpoint
 	c.Data, c.Signature = append([]byte(nil), c.Data...), append([]byte(nil), c.Signature...)
 	r.addCheckpoint(&c, false, r.line)
-	said, err := readCheckpoint(c.Data)
+	said, err := format.ReadCheckpoint(c.Data)
 	if err != nil {
 		return // addCheckpoint has reported it
 	}
 	switch header := r.file.header; {
 	case header == nil: // it has been reported
-	case said.Header != "" && said.Header != header.hash():
+	case said.Header != "" && said.Header != header.Hash():
 		r.find(fmt.Sprintf("checkpoint %d was signed over another first line of the segment", said.Number))
 	case r.file.checkpoint == 0 && said.Number != header.Checkpoint+1:
 		r.find(fmt.Sprintf("checkpoint %d follows checkpoint %d, which the segment follows", said.Number, header.Checkpoint))
@@ -378,8 +379,8 @@ func (v *verification) readChunks(ctx context.Context, store Source, organizatio
 func (v *verification) takeChunk(c *storage.AuditChunk) {
 	v.report.Chunks++
 	n := v.node(c.Node)
-	records, err := ReadChunk(c)
-	var wrong *RecordError
+	records, err := former.ReadChunk(c)
+	var wrong *format.RecordError
 	if errors.As(err, &wrong) {
 		v.find(Finding{Node: c.Node, Segment: c.Segment, Organization: c.OrganizationID, Sequence: wrong.Sequence, Problem: "in the store " + wrong.Err.Error()})
 	}
@@ -412,10 +413,10 @@ func (v *verification) takeChunk(c *storage.AuditChunk) {
 func spanOf(records []storage.AuditRecord) (from, to time.Time) {
 	first, last := int64(math.MaxInt64), int64(math.MinInt64)
 	for i := range records {
-		at := nanosOf(records[i].Text)
+		at := format.NanosOf(records[i].Text)
 		first, last = min(first, at), max(last, at)
 	}
-	return chunkSpan(first, last)
+	return format.ChunkSpan(first, last)
 }
 
 // readOwn reads the records that the store itself has made for an organization.
@@ -433,7 +434,7 @@ func (v *verification) readOwn(ctx context.Context, store Source, organization s
 		if changed {
 			v.find(Finding{Node: r.Node, Segment: r.Segment, Organization: r.OrganizationID, Sequence: r.Sequence, Problem: "the record or its hash was changed"})
 		}
-		if !r.At.Equal(timeOf(r.Text).Truncate(precision)) {
+		if !r.At.Equal(format.TimeOf(r.Text).Truncate(format.Precision)) {
 			v.find(Finding{Node: r.Node, Segment: r.Segment, Organization: r.OrganizationID, Sequence: r.Sequence, Problem: "is from another time than the store says: whoever asks for its time does not find it"})
 		}
 		if !changed {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -75,7 +76,7 @@ func (v *verification) takeChunkMAC(n *nodeEvidence, evidence *chainEvidence, c 
 		evidence.addBare(c.First, c.Last, to)
 		return
 	}
-	place := chainOf(c.OrganizationID, c.Node, c.Segment)
+	place := format.ChainOf(c.OrganizationID, c.Node, c.Segment)
 	place.Sequence, place.Hash = c.Last, records[len(records)-1].Hash
 	fresh := int64(0) // records that are also in the journal have been counted
 	for i := range records {
@@ -91,12 +92,12 @@ func (v *verification) takeChunkMAC(n *nodeEvidence, evidence *chainEvidence, c 
 // takeRecordMAC checks the MAC of a record that the store itself has made.
 func (v *verification) takeRecordMAC(n *nodeEvidence, evidence *chainEvidence, r *storage.AuditRecord) {
 	if r.MAC == (storage.AuditMAC{}) {
-		evidence.addBare(r.Sequence, r.Sequence, timeOf(r.Text))
+		evidence.addBare(r.Sequence, r.Sequence, format.TimeOf(r.Text))
 		return
 	}
-	place := chainOf(r.OrganizationID, r.Node, r.Segment)
+	place := format.ChainOf(r.OrganizationID, r.Node, r.Segment)
 	place.Sequence, place.Hash = r.Sequence, r.Hash
-	if problem := v.checkMAC(n, &place, &r.MAC, timeOf(r.Text), 1); problem != "" {
+	if problem := v.checkMAC(n, &place, &r.MAC, format.TimeOf(r.Text), 1); problem != "" {
 		v.find(Finding{Node: r.Node, Segment: r.Segment, Organization: r.OrganizationID, Sequence: r.Sequence, Problem: problem})
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/audit/format"
+	"github.com/durward-gateway/durward/internal/audit/former"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -15,14 +17,14 @@ import (
 // node's last records.
 func formerNode(t *testing.T, store *memory, node string, at time.Time, covered, open int) {
 	t.Helper()
-	chain := chainOf(acme, node, storage.AuditStoreSegment)
+	chain := format.ChainOf(acme, node, storage.AuditStoreSegment)
 	for range covered + open {
 		e := intent("policy.update")
 		e.At = at
-		store.records = append(store.records, chain.Next(marshal(e)))
+		store.records = append(store.records, chain.Next(format.Marshal(e)))
 		if chain.Sequence == int64(covered) {
-			c := Checkpoint{Format: bareCheckpointFormat, Node: node, Segment: "00000001", Number: 1, Time: at, Final: true, Chains: []Head{headOf(&chain)}}
-			store.checkpoints = append(store.checkpoints, c.sign(sharedSigner()))
+			c := format.Checkpoint{Format: format.BareCheckpointFormat, Node: node, Segment: "00000001", Number: 1, Time: at, Final: true, Chains: []format.Head{format.HeadOf(&chain)}}
+			store.checkpoints = append(store.checkpoints, c.Sign(sharedSigner()))
 		}
 	}
 }
@@ -52,9 +54,9 @@ func TestForgedMACs(t *testing.T) {
 		}, noMAC},
 		"a record appended": {func(_ *testing.T, s *scene) {
 			last := s.store.records[len(s.store.records)-1]
-			chain := chainOf(last.OrganizationID, last.Node, last.Segment)
+			chain := format.ChainOf(last.OrganizationID, last.Node, last.Segment)
 			chain.Sequence, chain.Hash = last.Sequence, last.Hash
-			s.store.records = append(s.store.records, chain.Next(marshal(intent("forged"))))
+			s.store.records = append(s.store.records, chain.Next(format.Marshal(intent("forged"))))
 		}, noMAC},
 		"a head moved": {func(_ *testing.T, s *scene) {
 			s.store.heads = func(all []storage.AuditChain) []storage.AuditChain {
@@ -76,9 +78,9 @@ func TestForgedMACs(t *testing.T) {
 		"a former node continued": {func(t *testing.T, s *scene) {
 			formerNode(t, s.store, node, now.Add(-time.Hour), 5, 0)
 			last := s.store.records[len(s.store.records)-1]
-			chain := chainOf(acme, node, storage.AuditStoreSegment)
+			chain := format.ChainOf(acme, node, storage.AuditStoreSegment)
 			chain.Sequence, chain.Hash = last.Sequence, last.Hash
-			s.store.records = append(s.store.records, chain.Next(marshal(intent("forged"))))
+			s.store.records = append(s.store.records, chain.Next(format.Marshal(intent("forged"))))
 		}, "record 6: records 6 to 6 have no MAC, though others have since"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -155,19 +157,19 @@ func TestRehashed(t *testing.T) {
 		}
 		kill(t, j)
 		lines := bytes.SplitAfter([]byte(strings.TrimRight(readFile(t, segmentPath(j.dir, 1)), "\x00")), []byte("\n"))
-		changed, chain := 1+random.IntN(6), chainOf(acme, j.node, "00000001")
-		var p parser
+		changed, chain := 1+random.IntN(6), format.ChainOf(acme, j.node, "00000001")
+		p := former.NewParser()
 		for i := 1; i <= 6; i++ {
-			l, err := p.parse(bytes.TrimSuffix(lines[i], []byte("\n")))
+			l, err := p.Parse(bytes.TrimSuffix(lines[i], []byte("\n")))
 			if err != nil {
 				t.Fatal(err)
 			}
-			text := l.record.Text
+			text := l.Record.Text
 			if i == changed {
 				text = bytes.Replace(text, []byte(`"ok"`), []byte(`"no"`), 1)
 			}
-			hash, _ := next(&chain, text, nil)
-			lines[i] = recordLine(acme, int64(i), &hash, l.record.MAC[:], text)
+			hash, _ := format.Next(&chain, text, nil)
+			lines[i] = recordLine(acme, int64(i), &hash, l.Record.MAC[:], text)
 		}
 		(&scene{root: root, dir: j.dir, store: store, journal: j}).rewrite(t, 1, lines)
 		if findings := verify(t, root, store); len(findings) == 0 || findings[0].Sequence != int64(changed) {
@@ -201,18 +203,18 @@ func TestForgedCheckpoint(t *testing.T) {
 	}
 	kill(t, j)
 	text := strings.TrimRight(readFile(t, segmentPath(j.dir, 1)), "\x00")
-	forged := Checkpoint{Format: checkpointFormat, Node: j.node, Segment: "00000001", Number: 1, Time: time.Now().UTC(), Final: true, Chains: []Head{}}
-	signed := forged.sign(newGatewayKeys().signer)
-	(&scene{root: root, dir: j.dir, store: store, journal: j}).rewrite(t, 1, [][]byte{[]byte(text), appendCheckpoint(nil, &signed)})
+	forged := format.Checkpoint{Format: format.CheckpointFormat, Node: j.node, Segment: "00000001", Number: 1, Time: time.Now().UTC(), Final: true, Chains: []format.Head{}}
+	signed := forged.Sign(newGatewayKeys().signer)
+	(&scene{root: root, dir: j.dir, store: store, journal: j}).rewrite(t, 1, [][]byte{[]byte(text), format.AppendCheckpoint(nil, &signed)})
 	again := openJournal(t, testOptions(t, root))
-	if again.last.number != 1 || again.last.hash == checkpointHash(&signed) {
-		t.Errorf("the next checkpoint follows number %d, the forged one: %v", again.last.number, again.last.hash == checkpointHash(&signed))
+	if again.last.number != 1 || again.last.hash == format.CheckpointHash(&signed) {
+		t.Errorf("the next checkpoint follows number %d, the forged one: %v", again.last.number, again.last.hash == format.CheckpointHash(&signed))
 	}
 	if err := newShipper(again, store).ship(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for i := range store.checkpoints {
-		if !checkSignature(&store.checkpoints[i], sharedSigner()) {
+		if !format.CheckSignature(&store.checkpoints[i], sharedSigner()) {
 			t.Error("it is shipped")
 		}
 	}

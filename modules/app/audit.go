@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/audit"
+	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/internal/audit/record"
 )
 
@@ -48,7 +49,7 @@ type logSink struct{ logger *zap.Logger }
 func (*logSink) Name() string { return "log" }
 
 // Write implements audit.Sink.
-func (s *logSink) Write(_ context.Context, records []audit.Exported) error {
+func (s *logSink) Write(_ context.Context, records []format.Exported) error {
 	for _, r := range records {
 		s.logger.Info("record", zap.String("organization_id", r.Organization), zap.String("node", r.Node), zap.String("segment", r.Segment),
 			zap.Int64("sequence", r.Sequence), zap.String("hash", r.Hash), zap.Any("entry", r.Entry))

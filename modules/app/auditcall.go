@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/audit"
+	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -18,8 +19,8 @@ type callAudit struct {
 	trail      *audit.Trail
 	intents    []string // ids of the records that were written before the credential left
 	intent     [1]string
-	room       audit.Room // of the first record's names
-	refused    error      // why the call must not be made
+	room       format.Room // of the first record's names
+	refused    error       // why the call must not be made
 	started    time.Time
 	outcome    string
 	status     int
@@ -174,9 +175,9 @@ func (c *Call) auditEntry(ctx context.Context, i int, e *storage.AuditEntry) {
 	record.ClipNames(e)
 	room := &c.audit.room
 	if i > 0 {
-		room = new(audit.Room)
+		room = new(format.Room)
 	}
-	audit.Name(e, arguments, room)
+	format.Name(e, arguments, room)
 	c.Core.Audit.AddArguments(e, arguments)
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/audit"
+	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/internal/audit/record/recordtest"
 	"github.com/durward-gateway/durward/internal/mcp/inbound"
@@ -25,7 +26,7 @@ type keptRecords struct {
 
 func (*keptRecords) Name() string { return "test" }
 
-func (k *keptRecords) Write(_ context.Context, records []audit.Exported) error {
+func (k *keptRecords) Write(_ context.Context, records []format.Exported) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, r := range records {

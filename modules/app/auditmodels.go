@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/audit"
+	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/llm/wire"
@@ -56,7 +56,7 @@ func (c *Call) AuditModelRequest(ctx context.Context, header http.Header, body [
 // modelEntry returns the record of a request for a model.
 func (c *Call) modelEntry(at time.Time, alias string) storage.AuditEntry {
 	e := storage.AuditEntry{
-		ID: audit.NewID(at), At: at, Kind: storage.AuditCall, Event: eventModelCall, UserID: c.Caller.UserID, Client: c.Caller.Agent,
+		ID: format.NewID(at), At: at, Kind: storage.AuditCall, Event: eventModelCall, UserID: c.Caller.UserID, Client: c.Caller.Agent,
 		Session: c.Log.Session, Method: AuditLLM, Tool: alias, Decision: "allow", ArgumentsDigest: c.modelRequest.digest, TraceID: c.modelRequest.trace,
 	}
 	if c.Agent != nil {
@@ -134,7 +134,7 @@ func (c *Call) AuditModelOutcome(outcome string, status int, used wire.Usage) {
 		Kind: storage.AuditCall, Event: "outcome", Call: intent.id, Outcome: outcome, UpstreamStatus: status, Duration: time.Since(intent.started),
 	}
 	e.At = intent.started.Add(e.Duration).UTC() // never before the intent, whatever the clock does
-	e.ID = audit.NewID(e.At)
+	e.ID = format.NewID(e.At)
 	if used.Total() > 0 {
 		e.Detail = map[string]any{"input_tokens": used.Input, "output_tokens": used.Output}
 		if !used.Known {

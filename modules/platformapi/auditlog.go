@@ -9,6 +9,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/audit"
+	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
@@ -164,7 +165,7 @@ func exportAudit(q *request) (any, error) {
 			out = bufio.NewWriterSize(w, 32<<10)
 		}
 		err := q.Core.Audit.Records(q.Context(), q.Organization(), from, to, func(r *storage.AuditRecord) error {
-			line, err := json.Marshal(audit.Export(r))
+			line, err := json.Marshal(format.Export(r))
 			if err != nil {
 				return err
 			}

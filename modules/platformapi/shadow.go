@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/api/validate"
-	"github.com/durward-gateway/durward/internal/audit"
+	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/internal/policy/replay"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
@@ -99,7 +99,7 @@ func (d *differences) add(r *storage.AuditRecord) error {
 	if !bytes.Contains(r.Text, []byte(d.policy.ServerID)) {
 		return nil // the others need not be read
 	}
-	e, err := audit.EntryOf(r)
+	e, err := format.EntryOf(r)
 	if err != nil {
 		return nil // the verification of the log finds tampered records
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/s2"
+
+	"github.com/durward-gateway/durward/storage"
 )
 
 // TestChunk checks that the records of a chunk are read unchanged.
@@ -107,4 +109,14 @@ func FuzzOpenChunk(f *testing.F) {
 			t.Errorf("%q is written %q", body, written)
 		}
 	})
+}
+
+// TestManyRecords checks that a chunk with more records than allowed takes no more memory than the bound.
+func TestManyRecords(t *testing.T) {
+	body := AppendChunkHead(nil, new([32]byte))
+	one := AppendChunkRecord(nil, new([32]byte), []byte("{}"))
+	c := storage.AuditChunk{Data: AppendChunk(nil, append(body, bytes.Repeat(one, maxRecords+1)...))}
+	if records, err := ReadChunk(&c, OpenChunk); len(records) != maxRecords || !errors.Is(err, ErrTampered) {
+		t.Errorf("%d records, %v", len(records), err)
+	}
 }

@@ -1,4 +1,5 @@
-// Package format encodes the records of the audit log, for the segments of a journal and for the chunks of the store.
+// Package format has the forms of the audit log: entries as they are hashed and as they are shown, the hashes of chains,
+// checkpoints, and the records in the segments of a journal and in the chunks of the store.
 //
 // A record is a sequence of fields. A field is a tag (one byte), the length of its value (uvarint), and the value. The
 // table in field.go has every tag. A reader refuses an unknown tag: nobody could tell what it leaves out. A record has one

@@ -15,8 +15,6 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-const acme = "0190aaaa-0000-7000-8000-000000000001"
-
 // lineOf returns a record's line, without its line end.
 func lineOf(r *Record) []byte {
 	return append(AppendHead(nil, string(r.Organization), r.Sequence, &r.Hash, macOf(r), len(r.Text)), r.Text...)

@@ -10,6 +10,7 @@ import (
 	"github.com/klauspost/compress/s2"
 
 	"github.com/durward-gateway/durward/internal/audit/format"
+	"github.com/durward-gateway/durward/storage"
 )
 
 // The data of a former chunk is a format byte and an s2 block. The block holds the hash before its first record (32 bytes),
@@ -40,6 +41,14 @@ const (
 	timeSize  = 19
 	briefHead = len(format.SharingStart) + briefSize + len(briefTime) + timeSize
 )
+
+// ReadChunk returns the records of a chunk of this or of a former version, see format.ReadChunk.
+func ReadChunk(c *storage.AuditChunk) ([]storage.AuditRecord, error) {
+	if IsChunk(c.Data) {
+		return format.ReadChunk(c, OpenChunk)
+	}
+	return format.ReadChunk(c, format.OpenChunk)
+}
 
 // IsChunk reports whether data is that of a former chunk.
 func IsChunk(data []byte) bool {

@@ -39,10 +39,13 @@ const (
 
 var hashText = base64.RawURLEncoding.Strict()
 
-// IsRecord reports whether a line is a record of a former segment.
-func IsRecord(line []byte) bool { return bytes.HasPrefix(line, []byte(recordStart)) }
+// NewParser returns a parser of segments of this and of former versions.
+func NewParser() *format.Parser { return &format.Parser{Former: new(Parser)} }
 
-// Parser reads the records of one segment, from its first one.
+// IsRecord implements format.Former.
+func (p *Parser) IsRecord(line []byte) bool { return bytes.HasPrefix(line, []byte(recordStart)) }
+
+// Parser is a format.Former. It reads the records of one segment, from its first one.
 type Parser struct {
 	chains map[string]*chain // by organization
 	last   *part             // of the record that was read last; nil: it has none
@@ -64,12 +67,12 @@ type part struct {
 	wrong    bool  // it was changed, and that has been reported
 }
 
-// Parse reads the line of a record, without its line end. It does not parse the own part of the entry: the hash shows
+// Parse implements format.Former. It does not parse the own part of the entry: the hash shows
 // whether it was changed. The record refers to the line, or to memory of the parser. It is valid until the next call.
 func (p *Parser) Parse(line []byte) (r format.Record, err error) {
 	p.last = nil
 	organization, rest, ok := bytes.Cut(line[min(len(line), len(recordStart)):], []byte(recordNext))
-	if !ok || !IsRecord(line) || !format.ValidOrganization(organization) {
+	if !ok || !p.IsRecord(line) || !format.ValidOrganization(organization) {
 		return r, format.ErrMalformed
 	}
 	number, rest, ok := bytes.Cut(rest, []byte(recordHash))
@@ -172,8 +175,7 @@ func splitReference(text []byte) (own []byte, sequence int64, ok bool) {
 	return text[:at], sequence, ok
 }
 
-// Problem returns the problem with the record that was read last, or "". changed reports whether its hash is wrong. An error
-// in a shared part is reported once, for the first record in which it is found. A correct record shows that its shared
+// Problem implements format.Former. An error in a shared part is reported once, for the first record in which it is found. A correct record shows that its shared
 // part is correct too.
 func (p *Parser) Problem(r *format.Record, changed bool) string {
 	s := p.last

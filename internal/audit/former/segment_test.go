@@ -139,3 +139,39 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestParseHeader checks that a header has one spelling and a known format, and that the records of a segment have its
+// form.
+func TestParseHeader(t *testing.T) {
+	const header = `{"format":7,"node":"n","segment":"00000001","time":"2026-01-02T03:04:05Z","checkpoint":0}`
+	for text, want := range map[string]bool{
+		header:                                  true,
+		strings.Replace(header, "7", "1", 1):    true,
+		strings.Replace(header, "7", "0", 1):    false,
+		strings.Replace(header, "7", "8", 1):    false,
+		strings.Replace(header, "7,", "7, ", 1): false,
+		`{"format":"7"}`:                        false,
+		`{"checkpoint":{},"signature":""}`:      false,
+		"":                                      false,
+	} {
+		if _, err := NewParser().Parse([]byte(text)); (err == nil) != want || err != nil && !errors.Is(err, format.ErrMalformed) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	const text = `{"i":"x"}`
+	lines := map[bool]string{
+		true:  recordStart + acme + recordNext + "1" + recordHash + strings.Repeat("A", hashLength) + recordEntry + text + "}",
+		false: string(format.AppendHead(nil, acme, 1, new([hashSize]byte), nil, len(text))) + text,
+	}
+	for version, former := range map[string]bool{"7": false, "6": true, "1": true} {
+		for json, line := range lines {
+			p := NewParser()
+			if _, err := p.Parse([]byte(strings.Replace(header, "7", version, 1))); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := p.Parse([]byte(line)); (err == nil) != (json == former) || err != nil && !errors.Is(err, format.ErrMalformed) {
+				t.Errorf("format %s has %q: %v", version, line, err)
+			}
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/audit"
+	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -45,7 +46,7 @@ type Recorder struct {
 	settings Settings
 	redact   redaction
 	place    Place
-	signer   audit.Signer
+	signer   format.Signer
 	macs     storage.AuditMACs
 	trail    *Trail
 }
@@ -57,7 +58,7 @@ func New(settings Settings, place Place, trail *Trail) *Recorder {
 
 // SetKeys sets the key that signs checkpoints and the key of the records' MACs. It must be called before the first
 // record.
-func (r *Recorder) SetKeys(signer audit.Signer, macs storage.AuditMACs) {
+func (r *Recorder) SetKeys(signer format.Signer, macs storage.AuditMACs) {
 	r.signer, r.macs = signer, macs
 }
 
@@ -132,7 +133,7 @@ func (r *Recorder) identify(e *storage.AuditEntry) {
 		e.At = r.place.Now().UTC()
 	}
 	if e.ID == "" {
-		e.ID = audit.NewID(e.At)
+		e.ID = format.NewID(e.At)
 	}
 	e.Kind = cmp.Or(e.Kind, storage.AuditAdmin)
 }

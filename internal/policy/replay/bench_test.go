@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/durward-gateway/durward/internal/audit"
+	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -22,7 +22,7 @@ func BenchmarkJudge(b *testing.B) {
 	tally := NewTally(10)
 	b.ReportAllocs()
 	for b.Loop() {
-		e, err := audit.EntryOf(&storage.AuditRecord{Text: text})
+		e, err := format.EntryOf(&storage.AuditRecord{Text: text})
 		if err != nil {
 			b.Fatal(err)
 		}

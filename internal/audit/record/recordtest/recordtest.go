@@ -22,10 +22,10 @@ func (Store) AddAuditCheckpoint(context.Context, storage.AuditCheckpoint) error 
 // Keys signs with zeros, and believes every signature.
 type Keys struct{}
 
-// Sign implements audit.Signer.
+// Sign implements format.Signer.
 func (Keys) Sign([]byte) []byte { return make([]byte, 64) }
 
-// Verify implements audit.Signer.
+// Verify implements format.Signer.
 func (Keys) Verify(_, _ []byte) bool { return true }
 
 // AppendMAC implements storage.AuditMACs.

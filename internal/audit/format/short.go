@@ -1,4 +1,4 @@
-package audit
+package format
 
 import (
 	"encoding/json"
@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -33,18 +32,18 @@ var longNames = [128]string{
 	'm': "mcp_server_id", 'n': "server", 'r': "method", 'o': "tool", 'd': "decision", 'e': "rule", 'p': "policy_id",
 	'q': "policy_revision", 'w': "approval_id", 'x': "shadow", 'y': "roles", 'z': "groups", 'g': "arguments_digest",
 	'j': "arguments", 'b': "outcome", 'h': "duration_ns", 'f': "upstream_status", '1': "trace_id", '2': "detail",
-	groupName: "outcomes",
+	outcomesName: "outcomes",
 }
 
-// isShort reports whether an entry's text is its short form.
-func isShort(text []byte) bool {
+// IsShort reports whether an entry's text is its short form.
+func IsShort(text []byte) bool {
 	start := text[:min(len(text), len(shortStart))]
-	return string(start) == shortStart || string(start) == format.SharingStart
+	return string(start) == shortStart || string(start) == SharingStart
 }
 
 // flat returns the short form with the members of the shared part among its own members.
 func flat(text []byte) []byte {
-	own, part := format.SplitShared(text)
+	own, part := SplitShared(text)
 	if part == nil {
 		return text
 	}
@@ -56,24 +55,24 @@ func flat(text []byte) []byte {
 	return append(text, '}')
 }
 
-// usualEvent returns the event of an entry that has no event member.
-func usualEvent(completes bool) string {
+// UsualEvent returns the event of an entry that has no event member.
+func UsualEvent(completes bool) string {
 	if completes {
 		return "outcome"
 	}
 	return "decision"
 }
 
-// longText returns an entry's long form. A text in neither form, which only a tampered record has, is returned unchanged
+// LongText returns an entry's long form. A text in neither form, which only a tampered record has, is returned unchanged
 // when it is JSON, else as a JSON string.
-func longText(text []byte) []byte {
-	if isShort(text) {
+func LongText(text []byte) []byte {
+	if IsShort(text) {
 		if long, err := expand(text); err == nil {
 			return long
 		}
 	}
 	if !json.Valid(text) {
-		return marshal(string(text))
+		return Marshal(string(text))
 	}
 	return text
 }
@@ -106,7 +105,7 @@ func expand(text []byte) ([]byte, error) {
 				return nil, errShort
 			}
 			if brief > 0 {
-				copy(long[brief:], wholeID(unquoted(id), nanos))
+				copy(long[brief:], WholeID(unquoted(id), nanos))
 				brief = 0
 			}
 			long = appendTime(long, nanos)
@@ -115,7 +114,7 @@ func expand(text []byte) ([]byte, error) {
 			if long, ok = appendWholeDigest(long, value); !ok {
 				long = append(long, value...)
 			}
-		case groupName:
+		case outcomesName:
 			var ok bool
 			if long, ok = expandOutcomes(long, value, nanos); !ok {
 				return nil, errShort
@@ -148,7 +147,7 @@ func expand(text []byte) ([]byte, error) {
 			long = append(long, `,"kind":"`+string(storage.AuditCall)+`"`...)
 		}
 		if !event {
-			long = append(append(append(long, `,"event":"`...), usualEvent(completes)...), '"')
+			long = append(append(append(long, `,"event":"`...), UsualEvent(completes)...), '"')
 		}
 		long[0] = '{'
 		return append(long, '}'), nil
@@ -196,18 +195,18 @@ func valueSize(text []byte) int {
 	return len(text)
 }
 
-// nanosOf returns the time of an entry's text in Unix nanoseconds. For a text that no durward wrote, the result may be
+// NanosOf returns the time of an entry's text in Unix nanoseconds. For a text that no durward wrote, the result may be
 // any number.
-func nanosOf(text []byte) int64 {
+func NanosOf(text []byte) int64 {
 	if nanos, ok := shortNanos(text); ok {
 		return nanos
 	}
-	return timeOf(text).UnixNano()
+	return TimeOf(text).UnixNano()
 }
 
 // shortNanos reads the time at the position where appendEntry writes it.
 func shortNanos(text []byte) (int64, bool) {
-	if !isShort(text) {
+	if !IsShort(text) {
 		return 0, false
 	}
 	at := len(shortStart) + briefSize + len(shortTime)
@@ -228,14 +227,14 @@ func shortNanos(text []byte) (int64, bool) {
 	return nanos, len(digits) > 0 && len(digits) < 20 // an own part with no other members
 }
 
-// timeOf returns the time of any entry's text.
-func timeOf(text []byte) time.Time {
+// TimeOf returns the time of any entry's text.
+func TimeOf(text []byte) time.Time {
 	if nanos, ok := shortNanos(text); ok {
 		return time.Unix(0, nanos).UTC()
 	}
 	var e struct {
 		At time.Time `json:"time"`
 	}
-	_ = json.Unmarshal(longText(text), &e) // only a tampered record has none
+	_ = json.Unmarshal(LongText(text), &e) // only a tampered record has none
 	return e.At
 }

@@ -1,4 +1,4 @@
-package audit
+package format
 
 import (
 	"bytes"
@@ -56,44 +56,46 @@ type Head struct {
 	Hash         string `json:"hash"` // hex
 }
 
-func headOf(c *storage.AuditChain) Head {
+// HeadOf returns the head of a chain.
+func HeadOf(c *storage.AuditChain) Head {
 	return Head{Organization: c.OrganizationID, Segment: c.Segment, Sequence: c.Sequence, Hash: hex.EncodeToString(c.Hash[:])}
 }
 
 // domain separates signatures of checkpoints from any other use of the key.
 const domain = "durward audit checkpoint\x00"
 
-func (c *Checkpoint) sign(with Signer) storage.AuditCheckpoint {
-	data := marshal(c)
+// Sign returns the signed checkpoint.
+func (c *Checkpoint) Sign(with Signer) storage.AuditCheckpoint {
+	data := Marshal(c)
 	return storage.AuditCheckpoint{
 		Node: c.Node, Segment: c.Segment, Number: c.Number, At: c.Time, Data: data, Signature: with.Sign(append([]byte(domain), data...)),
 	}
 }
 
-// readCheckpoint reads the data of a checkpoint. It accepts only one spelling.
-func readCheckpoint(data []byte) (Checkpoint, error) {
+// ReadCheckpoint reads the data of a checkpoint. It accepts only one spelling.
+func ReadCheckpoint(data []byte) (Checkpoint, error) {
 	var c Checkpoint
-	if err := json.Unmarshal(data, &c); err != nil || c.Number < 1 || !bytes.Equal(marshal(c), data) {
-		return Checkpoint{}, fmt.Errorf("%w: checkpoint", errLine)
+	if err := json.Unmarshal(data, &c); err != nil || c.Number < 1 || !bytes.Equal(Marshal(c), data) {
+		return Checkpoint{}, fmt.Errorf("%w: checkpoint", ErrMalformed)
 	}
-	if c.Format < bareCheckpointFormat || c.Format > checkpointFormat {
-		return Checkpoint{}, fmt.Errorf("%w: checkpoint of format %d is not known to this durward", errLine, c.Format)
+	if c.Format < BareCheckpointFormat || c.Format > CheckpointFormat {
+		return Checkpoint{}, fmt.Errorf("%w: checkpoint of format %d is not known to this durward", ErrMalformed, c.Format)
 	}
 	return c, nil
 }
 
-// sealing reports whether the checkpoint states that each record of its node has a MAC.
-func (c *Checkpoint) sealing() bool { return c.Format > bareCheckpointFormat && !c.Found }
+// Sealing reports whether the checkpoint states that each record of its node has a MAC.
+func (c *Checkpoint) Sealing() bool { return c.Format > BareCheckpointFormat && !c.Found }
 
-// checkpointHash returns the hash of a checkpoint. The next checkpoint and the header of the next segment contain it.
-func checkpointHash(c *storage.AuditCheckpoint) string {
+// CheckpointHash returns the hash of a checkpoint. The next checkpoint and the header of the next segment contain it.
+func CheckpointHash(c *storage.AuditCheckpoint) string {
 	h := sha256.New()
 	h.Write(c.Data)
 	h.Write(c.Signature)
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// checkSignature reports whether the data of a checkpoint has a valid signature.
-func checkSignature(c *storage.AuditCheckpoint, keys Verifier) bool {
+// CheckSignature reports whether the data of a checkpoint has a valid signature.
+func CheckSignature(c *storage.AuditCheckpoint, keys Verifier) bool {
 	return keys.Verify(append([]byte(domain), c.Data...), c.Signature)
 }

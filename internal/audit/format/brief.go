@@ -1,7 +1,8 @@
-package audit
+package format
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
 	"math/rand/v2"
@@ -18,6 +19,9 @@ const (
 	briefSize       = 10
 	briefDigestSize = 43
 )
+
+// hashText spells a digest in an entry.
+var hashText = base64.RawURLEncoding.Strict()
 
 // Room holds the brief id and the brief digest of one entry.
 type Room [briefSize + briefDigestSize]byte
@@ -40,8 +44,8 @@ func Name(e *storage.AuditEntry, arguments []byte, room *Room) {
 	}
 }
 
-// wholeID returns the full id for a brief id of an entry with this time. It returns other ids unchanged.
-func wholeID[T string | []byte](id T, nanos int64) string {
+// WholeID returns the full id for a brief id of an entry with this time. It returns other ids unchanged.
+func WholeID[T string | []byte](id T, nanos int64) string {
 	random, ok := fromBrief(id)
 	if !ok {
 		return string(id)

@@ -1,18 +1,26 @@
-package audit
+package format
 
 import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"fmt"
+	"time"
 
-	"github.com/durward-gateway/durward/internal/audit/format"
-	"github.com/durward-gateway/durward/internal/audit/former"
 	"github.com/durward-gateway/durward/storage"
 )
 
-// ErrTampered reports that records were changed after they were written.
-var ErrTampered = format.ErrTampered
+// Precision is the precision of times in a store.
+const Precision = time.Microsecond
+
+// OpenFunc opens the data of a chunk, as OpenChunk does.
+type OpenFunc = func(data []byte) (previous, last [sha256.Size]byte, records Records, err error)
+
+// ChunkSpan returns the time span of a chunk whose earliest and latest records have these times. The end of the span is
+// after the last record at any precision a store may have.
+func ChunkSpan(first, last int64) (from, to time.Time) {
+	return time.Unix(0, first).UTC().Truncate(Precision), time.Unix(0, last).UTC().Truncate(Precision).Add(Precision)
+}
 
 // RecordError names the record of a chain that was changed.
 type RecordError struct {
@@ -25,10 +33,14 @@ func (e *RecordError) Error() string { return fmt.Sprintf("record %d: %v", e.Seq
 // Unwrap returns the cause.
 func (e *RecordError) Unwrap() error { return e.Err }
 
+// maxRecords is more records than a written chunk can have, however short they are.
+const maxRecords = 1 << 18
+
 // ReadChunk returns a chunk's records with their hashes, which it computes again. A *RecordError names the first record
-// that was changed. All records that can be read are returned with it.
-func ReadChunk(c *storage.AuditChunk) ([]storage.AuditRecord, error) {
-	previous, want, reader, err := openChunk(c.Data)
+// that was changed. All records that can be read are returned with it. open
+// is OpenChunk, or reads former chunks too.
+func ReadChunk(c *storage.AuditChunk, open OpenFunc) ([]storage.AuditRecord, error) {
+	previous, want, reader, err := open(c.Data)
 	if err != nil {
 		return nil, &RecordError{c.First, err}
 	}
@@ -42,7 +54,7 @@ func ReadChunk(c *storage.AuditChunk) ([]storage.AuditRecord, error) {
 			return records, cmp.Or(wrong, error(&RecordError{chain.Sequence + 1, fmt.Errorf("%w: a length in it is impossible", ErrTampered)}))
 		}
 		r := storage.AuditRecord{OrganizationID: c.OrganizationID, Node: c.Node, Segment: c.Segment, Sequence: chain.Sequence + 1, Text: text, Previous: chain.Hash}
-		r.Hash, scratch = next(&chain, text, scratch)
+		r.Hash, scratch = Next(&chain, text, scratch)
 		if len(records) == maxRecords {
 			return records, cmp.Or(wrong, error(&RecordError{r.Sequence, fmt.Errorf("%w: there are more than %d records", ErrTampered, maxRecords)}))
 		}
@@ -55,11 +67,4 @@ func ReadChunk(c *storage.AuditChunk) ([]storage.AuditRecord, error) {
 		wrong = &RecordError{chain.Sequence, fmt.Errorf("%w, or the chunk holds others than %d to %d", ErrTampered, c.First, c.Last)}
 	}
 	return records, wrong
-}
-
-func openChunk(data []byte) (previous, last [sha256.Size]byte, records format.Records, err error) {
-	if former.IsChunk(data) {
-		return former.OpenChunk(data)
-	}
-	return format.OpenChunk(data)
 }

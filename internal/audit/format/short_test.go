@@ -1,4 +1,4 @@
-package audit
+package format
 
 import (
 	"encoding/json"
@@ -17,7 +17,7 @@ func TestText(t *testing.T) {
 		for before := range 10 {
 			for after := range 10 {
 				text := strings.Repeat("x", before) + odd + strings.Repeat("y", after)
-				if got, want := string(appendText(nil, text)), string(marshal(text)); got != want {
+				if got, want := string(appendText(nil, text)), string(Marshal(text)); got != want {
 					t.Errorf("%q is written %s, want %s", text, got, want)
 				}
 			}
@@ -28,7 +28,7 @@ func TestText(t *testing.T) {
 // TestNothingImplied checks that an entry that completes no call is written without a call.
 func TestNothingImplied(t *testing.T) {
 	e := storage.AuditEntry{At: time.Unix(0, 17), Kind: storage.AuditCall, Event: "decision"}
-	if got, want := string(appendEntry(nil, &e)), `{"i":"","t":17}`; got != want {
+	if got, want := string(AppendEntry(nil, &e)), `{"i":"","t":17}`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -1,4 +1,4 @@
-package audit
+package format
 
 import (
 	"bytes"
@@ -16,7 +16,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -46,7 +45,7 @@ func TestEntry(t *testing.T) {
 			implied, e.ID = e, e.Call[:14]+"8"+e.Call[15:]
 			implied.ID = ""
 		}
-		got := appendEntry(nil, &implied)
+		got := AppendEntry(nil, &implied)
 		if bytes.ContainsAny(got, "\n\r\x00\x1b") {
 			t.Fatalf("more than a line: %q", got)
 		}
@@ -56,7 +55,7 @@ func TestEntry(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(json.Unmarshal(longText(got), &mine), json.Unmarshal(want, &theirs)); err != nil {
+		if err := errors.Join(json.Unmarshal(LongText(got), &mine), json.Unmarshal(want, &theirs)); err != nil {
 			t.Fatalf("%v: %s", err, got)
 		}
 		delete(mine.(map[string]any), "time")
@@ -64,17 +63,17 @@ func TestEntry(t *testing.T) {
 		if diff := cmp.Diff(theirs, mine); diff != "" {
 			t.Fatal(diff)
 		}
-		if !timeOf(got).Equal(at) || nanosOf(got) != at.UnixNano() || !timeOf(want).Equal(at) || nanosOf(want) != at.UnixNano() {
-			t.Fatalf("time of %s is %v", got, timeOf(got))
+		if !TimeOf(got).Equal(at) || NanosOf(got) != at.UnixNano() || !TimeOf(want).Equal(at) || NanosOf(want) != at.UnixNano() {
+			t.Fatalf("time of %s is %v", got, TimeOf(got))
 		}
 		// A chain of long entries follows storage, and one of short entries docs/audit-format.md.
 		chain := storage.AuditChain{OrganizationID: acme, Node: "n", Segment: "s", Sequence: 4}
 		same := chain
 		r := chain.Next(want)
-		if hash, _ := next(&same, want, nil); hash != r.Hash || same != chain {
+		if hash, _ := Next(&same, want, nil); hash != r.Hash || same != chain {
 			t.Fatal("the hash is not the one of storage")
 		}
-		if hash, _ := next(&same, got, nil); hash != sha256.Sum256(slices.Concat(r.Hash[:], []byte{2, 0, 0, 0, 0, 0, 0, 0, 6}, got)) || same.Sequence != 6 {
+		if hash, _ := Next(&same, got, nil); hash != sha256.Sum256(slices.Concat(r.Hash[:], []byte{2, 0, 0, 0, 0, 0, 0, 0, 6}, got)) || same.Sequence != 6 {
 			t.Fatal("the hash of a short entry is another one")
 		}
 	})
@@ -99,9 +98,9 @@ func TestSharedEntry(t *testing.T) {
 			e.Detail = map[string]any{"0": map[string]any{"0": map[string]any{}}}
 			e.Roles, e.Groups = []string{}, []string{draw("group"), draw("group")}
 		}
-		own, shared := appendOwnOf(nil, &e), appendSharedOf(nil, &e)
-		whole := format.AppendShared(slices.Clone(own), shared)
-		if got, part := format.SplitShared(whole); !bytes.Equal(got, own) || !bytes.Equal(part, shared) {
+		own, shared := AppendOwnOf(nil, &e), AppendSharedOf(nil, &e)
+		whole := AppendShared(slices.Clone(own), shared)
+		if got, part := SplitShared(whole); !bytes.Equal(got, own) || !bytes.Equal(part, shared) {
 			t.Fatalf("%s is cut into %s and %s", whole, got, part)
 		}
 		var mine, theirs any
@@ -109,7 +108,7 @@ func TestSharedEntry(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(json.Unmarshal(longText(whole), &mine), json.Unmarshal(want, &theirs)); err != nil || !json.Valid(whole) {
+		if err := errors.Join(json.Unmarshal(LongText(whole), &mine), json.Unmarshal(want, &theirs)); err != nil || !json.Valid(whole) {
 			t.Fatalf("%v: %s", err, whole)
 		}
 		delete(mine.(map[string]any), "time")
@@ -117,11 +116,11 @@ func TestSharedEntry(t *testing.T) {
 		if diff := cmp.Diff(theirs, mine); diff != "" {
 			t.Fatal(diff)
 		}
-		if !timeOf(whole).Equal(at) || nanosOf(own) != at.UnixNano() {
-			t.Fatalf("time of %s is %v", whole, timeOf(whole))
+		if !TimeOf(whole).Equal(at) || NanosOf(own) != at.UnixNano() {
+			t.Fatalf("time of %s is %v", whole, TimeOf(whole))
 		}
 		chain := storage.AuditChain{OrganizationID: acme, Node: "n", Segment: "s", Sequence: 4, Hash: sha256.Sum256(nil)}
-		hash, _ := next(&chain, whole, nil)
+		hash, _ := Next(&chain, whole, nil)
 		of := sha256.Sum256(shared)
 		before := sha256.Sum256(nil)
 		if documented := sha256.Sum256(slices.Concat(before[:], []byte{3, 0, 0, 0, 0, 0, 0, 0, 5}, of[:], own)); hash != documented {
@@ -132,13 +131,13 @@ func TestSharedEntry(t *testing.T) {
 
 // TestChainStart checks that the hash of a chain's first record, and so every later hash, covers the chain's name.
 func TestChainStart(t *testing.T) {
-	text := appendEntry(nil, intent("create_issue"))
+	text := AppendEntry(nil, intent("create_issue"))
 	seen := make(map[[sha256.Size]byte]bool)
 	for _, c := range []storage.AuditChain{
 		{OrganizationID: acme, Node: "n", Segment: "s"}, {OrganizationID: other, Node: "n", Segment: "s"}, {OrganizationID: acme, Node: "ns"},
 		{OrganizationID: acme, Node: "n", Segment: "t"}, {OrganizationID: acme + "n", Segment: "s"},
 	} {
-		hash, _ := next(&c, text, nil)
+		hash, _ := Next(&c, text, nil)
 		if seen[hash] {
 			t.Errorf("%+v begins like another one", c)
 		}
@@ -166,7 +165,7 @@ func TestName(t *testing.T) {
 		if len(arguments) > 0 {
 			want = fmt.Sprintf("%x", sha256.Sum256(arguments))
 		}
-		read, err := EntryOf(&storage.AuditRecord{Text: format.AppendShared(appendOwnOf(nil, &e), appendSharedOf(nil, &e))})
+		read, err := EntryOf(&storage.AuditRecord{Text: AppendShared(AppendOwnOf(nil, &e), AppendSharedOf(nil, &e))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,7 +173,7 @@ func TestName(t *testing.T) {
 		if id := regexp.MustCompile("^" + at[:8] + "-" + at[8:] + "-7000-8[0-9a-f]{3}-[0-9a-f]{12}$"); !id.MatchString(read.ID) || read.ArgumentsDigest != want {
 			t.Errorf("id %s, digest %s of %q, want %s", read.ID, read.ArgumentsDigest, arguments, want)
 		}
-		if len(e.ID) != briefSize || wholeID(e.ID, e.At.UnixNano()) != read.ID || len(arguments) > 0 && len(e.ArgumentsDigest) != briefDigestSize {
+		if len(e.ID) != briefSize || WholeID(e.ID, e.At.UnixNano()) != read.ID || len(arguments) > 0 && len(e.ArgumentsDigest) != briefDigestSize {
 			t.Errorf("id %s, digest %s", e.ID, e.ArgumentsDigest)
 		}
 		number := rapid.Uint32().Draw(t, "number")

@@ -1,4 +1,4 @@
-package audit
+package format
 
 import (
 	"slices"
@@ -31,7 +31,7 @@ func appendDetail(b []byte, name byte, detail map[string]any) []byte {
 		case bool:
 			b = strconv.AppendBool(b, value)
 		default:
-			encoded := marshal(value)
+			encoded := Marshal(value)
 			if encoded == nil {
 				return b[:start]
 			}

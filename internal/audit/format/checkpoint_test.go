@@ -1,4 +1,4 @@
-package audit
+package format
 
 import (
 	"errors"
@@ -26,8 +26,8 @@ func TestReadCheckpoint(t *testing.T) {
 		`{"format":"2"}`: false,
 		`{"number":"x"}`: false,
 	} {
-		c, err := readCheckpoint([]byte(data))
-		if (err == nil) != want || err != nil && (!errors.Is(err, errLine) || c.Number != 0) || err == nil && c.Number != 1 {
+		c, err := ReadCheckpoint([]byte(data))
+		if (err == nil) != want || err != nil && (!errors.Is(err, ErrMalformed) || c.Number != 0) || err == nil && c.Number != 1 {
 			t.Errorf("%s: %+v, %v", data, c, err)
 		}
 	}
@@ -37,7 +37,7 @@ func TestReadCheckpoint(t *testing.T) {
 func TestCheckpointHash(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, c := range []storage.AuditCheckpoint{{}, {Data: []byte("a")}, {Signature: []byte("b")}, {Data: []byte("a"), Signature: []byte("b")}} {
-		seen[checkpointHash(&c)] = true
+		seen[CheckpointHash(&c)] = true
 	}
 	if len(seen) != 4 {
 		t.Errorf("%d hashes of 4", len(seen))
@@ -50,8 +50,8 @@ func TestSealing(t *testing.T) {
 		format  int
 		found   bool
 		sealing bool
-	}{{bareCheckpointFormat, false, false}, {bareCheckpointFormat, true, false}, {checkpointFormat, false, true}, {checkpointFormat, true, false}} {
-		if got := (&Checkpoint{Format: c.format, Found: c.found}).sealing(); got != c.sealing {
+	}{{BareCheckpointFormat, false, false}, {BareCheckpointFormat, true, false}, {CheckpointFormat, false, true}, {CheckpointFormat, true, false}} {
+		if got := (&Checkpoint{Format: c.format, Found: c.found}).Sealing(); got != c.sealing {
 			t.Errorf("%+v", c)
 		}
 	}

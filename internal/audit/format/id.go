@@ -1,4 +1,4 @@
-package audit
+package format
 
 import (
 	"encoding/binary"

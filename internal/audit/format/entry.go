@@ -1,4 +1,4 @@
-package audit
+package format
 
 import (
 	"bytes"
@@ -9,9 +9,9 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// appendEntry appends an entry in its short form (see short.go) without a shared part. It does not use encoding/json,
+// AppendEntry appends an entry in its short form (see short.go) without a shared part. It does not use encoding/json,
 // because every call writes two entries. Arguments must be valid JSON; they are compacted, because a record is one line.
-func appendEntry(b []byte, e *storage.AuditEntry) []byte {
+func AppendEntry(b []byte, e *storage.AuditEntry) []byte {
 	implied := e.ID == "" && e.Call != ""
 	b = append(b, shortStart...)
 	if implied {
@@ -24,7 +24,7 @@ func appendEntry(b []byte, e *storage.AuditEntry) []byte {
 	if e.Kind != storage.AuditCall {
 		b = appendMember(b, 'k', string(e.Kind))
 	}
-	if e.Event != usualEvent(e.Call != "") {
+	if e.Event != UsualEvent(e.Call != "") {
 		b = appendMember(b, 'v', e.Event)
 	}
 	if implied {
@@ -113,7 +113,7 @@ func appendText(b []byte, text string) []byte {
 	b = append(b, '"')
 	b = append(b, text...)
 	if !plain(b[start+1:]) {
-		return append(b[:start], marshal(text)...)
+		return append(b[:start], Marshal(text)...)
 	}
 	return append(b, '"')
 }
@@ -144,15 +144,15 @@ func plainWord(word uint64) bool {
 }
 
 func appendJSON(b []byte, name byte, value any) []byte {
-	encoded := marshal(value)
+	encoded := Marshal(value)
 	if encoded == nil {
 		return b
 	}
 	return append(appendName(b, name), encoded...)
 }
 
-// marshal encodes value as JSON on one line. It returns nil when that is not possible.
-func marshal(value any) []byte {
+// Marshal encodes value as JSON on one line. It returns nil when that is not possible.
+func Marshal(value any) []byte {
 	var buffer bytes.Buffer
 	encoder := json.NewEncoder(&buffer)
 	encoder.SetEscapeHTML(false)
