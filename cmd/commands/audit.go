@@ -21,9 +21,10 @@ import (
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 
-	"github.com/durward-gateway/durward/internal/audit"
 	"github.com/durward-gateway/durward/internal/audit/format"
+	"github.com/durward-gateway/durward/internal/audit/query"
 	"github.com/durward-gateway/durward/internal/audit/record"
+	"github.com/durward-gateway/durward/internal/audit/verify"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
@@ -251,11 +252,11 @@ func (o *auditOptions) verify(ctx context.Context, out io.Writer) (found int, er
 	if err != nil {
 		return 0, err
 	}
-	where := audit.Journals{Dir: journals, All: o.database == ""} // a process that shares a file shares its directory
+	where := verify.Journals{Dir: journals, All: o.database == ""} // a process that shares a file shares its directory
 	if o.storeOnly {
-		where = audit.Journals{}
+		where = verify.Journals{}
 	}
-	report, err := audit.Verify(ctx, where, store, audit.Keys{Signatures: keys, MACs: macs})
+	report, err := verify.Log(ctx, where, store, verify.Keys{Signatures: keys, MACs: macs})
 	if err != nil {
 		return 0, err
 	}
@@ -283,7 +284,7 @@ func (o *auditOptions) verify(ctx context.Context, out io.Writer) (found int, er
 }
 
 // standing describes the evidence for the records, and the changes that an attacker can have made without a trace.
-func standing(report *audit.Report) []string {
+func standing(report *verify.Report) []string {
 	s := report.Standing
 	var lines []string
 	switch since := s.Since.UTC().Format(time.RFC3339); {
@@ -330,7 +331,7 @@ func (o *auditOptions) export(ctx context.Context, out io.Writer) error {
 	buffered := bufio.NewWriterSize(out, 64<<10)
 	encoder := json.NewEncoder(buffered)
 	encoder.SetEscapeHTML(false)
-	if err := audit.Everything(ctx, journals, store, o.organization, from, to, func(r *storage.AuditRecord) error {
+	if err := query.Everything(ctx, journals, store, o.organization, from, to, func(r *storage.AuditRecord) error {
 		return encoder.Encode(format.Export(r))
 	}); err != nil {
 		return fmt.Errorf("exporting the audit log: %w", err)

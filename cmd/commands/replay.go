@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/durward-gateway/durward/internal/api/validate"
-	"github.com/durward-gateway/durward/internal/audit"
 	"github.com/durward-gateway/durward/internal/audit/format"
+	"github.com/durward-gateway/durward/internal/audit/query"
 	"github.com/durward-gateway/durward/internal/policy/replay"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -129,7 +129,7 @@ func (o replayOptions) run(ctx context.Context, out, progress io.Writer) error {
 		progress = io.Discard
 	}
 	serverID := []byte(policy.ServerID)
-	err = audit.Everything(ctx, journals, store, policy.OrganizationID, from, to, func(record *storage.AuditRecord) error {
+	err = query.Everything(ctx, journals, store, policy.OrganizationID, from, to, func(record *storage.AuditRecord) error {
 		if n := r.tally.Records; n > 0 && n%replayStep == 0 {
 			fmt.Fprintf(progress, "%d records read\n", n)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/audit/format"
+	"github.com/durward-gateway/durward/internal/audit/query"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -48,7 +49,7 @@ func TestBriefOutcomes(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantClean(t, root, store)
-		rows, err := Query(t.Context(), store, Filter{OrganizationID: acme, From: time.Now().Add(-time.Hour), To: time.Now().Add(time.Hour), Outcome: "ok"}, storage.PageRequest{Number: 1})
+		rows, err := query.Page(t.Context(), store, query.Filter{OrganizationID: acme, From: time.Now().Add(-time.Hour), To: time.Now().Add(time.Hour), Outcome: "ok"}, storage.PageRequest{Number: 1})
 		if err != nil || rows.Total != n {
 			t.Errorf("%d of %d calls have an outcome, %v", rows.Total, n, err)
 		}

@@ -16,6 +16,9 @@ import (
 
 	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/internal/audit/former"
+	"github.com/durward-gateway/durward/internal/audit/query"
+	"github.com/durward-gateway/durward/internal/audit/segments"
+	"github.com/durward-gateway/durward/internal/audit/verify"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -39,7 +42,7 @@ func TestUnreadableLine(t *testing.T) {
 				}
 			}
 			kill(t, j)
-			path := segmentPath(j.dir, 1)
+			path := segments.Path(j.dir, 1)
 			lines := bytes.SplitAfter([]byte(readFile(t, path)), []byte("\n"))
 			lines[2] = damage(lines[2])
 			if err := os.WriteFile(path, bytes.Join(lines, nil), 0o600); err != nil {
@@ -56,10 +59,10 @@ func TestUnreadableLine(t *testing.T) {
 				return nil
 			}
 			begin, end := time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-			if err := Everything(t.Context(), root, store, "*", begin, end, read); err != nil || !slices.Equal(sequences, []int64{2, 3}) {
+			if err := query.Everything(t.Context(), root, store, "*", begin, end, read); err != nil || !slices.Equal(sequences, []int64{2, 3}) {
 				t.Errorf("from the journal: records %v, %v", sequences, err)
 			}
-			report, err := Verify(t.Context(), Journals{Dir: root, All: true}, store, sharedKeys())
+			report, err := verify.Log(t.Context(), verify.Journals{Dir: root, All: true}, store, sharedKeys())
 			if err != nil || len(report.Findings) == 0 {
 				t.Errorf("nothing is found, %v", err)
 			}
@@ -72,13 +75,13 @@ func TestUnreadableLine(t *testing.T) {
 			if err := newShipper(openJournal(t, testOptions(t, root)), store).ship(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := os.Stat(path + damagedSuffix); err != nil {
+			if _, err := os.Stat(path + segments.DamagedSuffix); err != nil {
 				t.Error(err)
 			}
 			sequences = nil
 			// The hash before the next record is gone with the line, so nothing shows whether that record was changed too. It
 			// is set aside with the file.
-			if err := Everything(t.Context(), root, store, "*", begin, end, read); err != nil || !slices.Equal(sequences, []int64{3}) || len(store.chunks) != 2 {
+			if err := query.Everything(t.Context(), root, store, "*", begin, end, read); err != nil || !slices.Equal(sequences, []int64{3}) || len(store.chunks) != 2 {
 				t.Errorf("from the store: records %v, %v", sequences, err)
 			}
 		})
@@ -107,7 +110,7 @@ func manyRecords(t *testing.T) (node, segment string, store *memory) {
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	node, segment = j.node, readFile(t, segmentPath(j.dir, 1))
+	node, segment = j.node, readFile(t, segments.Path(j.dir, 1))
 	if err := fileShipper(j, store).ship(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -141,8 +144,8 @@ func TestEdits(t *testing.T) {
 		if err := os.Mkdir(filepath.Join(root, node), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		appendFile(t, segmentPath(filepath.Join(root, node), 1), string(edited))
-		findings := verify(t, root, new(memory))
+		appendFile(t, segments.Path(filepath.Join(root, node), 1), string(edited))
+		findings := findings(t, root, new(memory))
 		// Records that no checkpoint covers can be cut off.
 		lines, _, _ := bytes.Cut(edited, []byte{0})
 		lines = lines[:bytes.LastIndexByte(lines, '\n')+1]

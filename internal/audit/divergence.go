@@ -13,6 +13,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/internal/audit/former"
+	"github.com/durward-gateway/durward/internal/audit/segments"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -46,11 +47,11 @@ type heldChain struct {
 func examine(ctx context.Context, store storage.Audits, dir string, macs storage.AuditMACs) (doubt, error) {
 	var d doubt
 	node := filepath.Base(dir)
-	numbers, err := segments(dir)
+	numbers, err := segments.List(dir)
 	if err != nil || len(numbers) == 0 {
 		return d, err
 	}
-	aside, err := numbersOf(dir, segmentSuffix+damagedSuffix)
+	aside, err := segments.NumbersOf(dir, segments.Suffix+segments.DamagedSuffix)
 	if err != nil {
 		return d, err
 	}
@@ -61,7 +62,7 @@ func examine(ctx context.Context, store storage.Audits, dir string, macs storage
 	}
 	held := make(map[int]map[string]*heldChain) // by segment and organization
 	for _, c := range chains {
-		number, ok := segmentNumber(c.Segment)
+		number, ok := segments.Number(c.Segment)
 		if !ok { // it is a chain of the store's own records
 			if c.Sequence > 0 && !c.SealedBy(macs, &c.MAC) {
 				d.add("record %d of the store itself, with which the chain of organization %q is said to end, has no MAC of this gateway", c.Sequence, c.OrganizationID)
@@ -83,7 +84,7 @@ func examine(ctx context.Context, store storage.Audits, dir string, macs storage
 			continue
 		}
 		if said, err = readHeld(dir, number, held[number], said); err != nil {
-			return d, fmt.Errorf("reading segment %s: %w", segmentName(number), err)
+			return d, fmt.Errorf("reading segment %s: %w", segments.Name(number), err)
 		}
 	}
 	common, err := d.checkpoints(ctx, store, node, said)
@@ -96,7 +97,7 @@ func examine(ctx context.Context, store storage.Audits, dir string, macs storage
 			if c.covered > 0 && c.covered <= common {
 				continue
 			}
-			name := chainName{organization, segmentName(number)}
+			name := chainName{organization, segments.Name(number)}
 			if !c.there {
 				d.add("the store has more records of segment %s", name.segment)
 				continue
@@ -116,10 +117,10 @@ func examine(ctx context.Context, store storage.Audits, dir string, macs storage
 
 // hasNoMACs reports whether a version of durward without MACs wrote all records of a node, as far as the store knows.
 // Records without MACs are refused for all other nodes.
-func hasNoMACs(ctx context.Context, store storage.Audits, node string, keys *lineKeys) (bool, error) {
+func hasNoMACs(ctx context.Context, store storage.Audits, node string, keys *segments.Keys) (bool, error) {
 	chains, err := store.AuditChains(ctx, node)
 	for i := range chains {
-		if c := &chains[i]; c.SealedBy(keys.macs, &c.MAC) {
+		if c := &chains[i]; c.SealedBy(keys.MACs, &c.MAC) {
 			return false, nil
 		}
 	}
@@ -129,7 +130,7 @@ func hasNoMACs(ctx context.Context, store storage.Audits, node string, keys *lin
 	checkpoints, err := store.AuditCheckpoints(ctx, node)
 	for i := range checkpoints {
 		c := &checkpoints[i]
-		if said, err := format.ReadCheckpoint(c.Data); err == nil && said.Sealing() && keys.signed(c) {
+		if said, err := format.ReadCheckpoint(c.Data); err == nil && said.Sealing() && keys.Signed(c) {
 			return false, nil
 		}
 	}
@@ -139,7 +140,7 @@ func hasNoMACs(ctx context.Context, store storage.Audits, node string, keys *lin
 // readHeld reads a segment and notes the record and checkpoint for each held chain. It adds the segment's checkpoints to
 // said.
 func readHeld(dir string, number int, held map[string]*heldChain, said []lastCheckpoint) ([]lastCheckpoint, error) {
-	f, err := openSegment(dir, number)
+	f, err := segments.Open(dir, number)
 	if errors.Is(err, os.ErrNotExist) {
 		return said, nil
 	}
@@ -170,7 +171,7 @@ func readHeld(dir string, number int, held map[string]*heldChain, said []lastChe
 				continue // not reached: the parser has read it
 			}
 			for _, head := range c.Chains {
-				if h := held[head.Organization]; h != nil && head.Segment == segmentName(number) && h.covered == 0 && head.Sequence >= h.sequence {
+				if h := held[head.Organization]; h != nil && head.Segment == segments.Name(number) && h.covered == 0 && head.Sequence >= h.sequence {
 					h.covered = c.Number
 				}
 			}
@@ -217,7 +218,7 @@ func storedHash(ctx context.Context, store storage.Audits, node string, name cha
 	chunks, err := store.AuditChunks(ctx, storage.AuditFilter{OrganizationID: name.organization, From: at, To: at.Add(format.Precision)})
 	for i := range chunks {
 		if chunk := &chunks[i]; chunk.Node == node && chunk.Segment == name.segment && chunk.Last == c.sequence {
-			if records, _ := former.ReadChunk(chunk); len(records) > 0 { // Verify reports errors in it
+			if records, _ := former.ReadChunk(chunk); len(records) > 0 { // a verification reports errors in it
 				hash = records[len(records)-1].Hash
 			}
 		}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/internal/audit/former"
+	"github.com/durward-gateway/durward/internal/audit/segments"
+	"github.com/durward-gateway/durward/internal/audit/verify"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -91,12 +93,12 @@ func closeTrail(t *testing.T, trail *Trail) {
 		t.Fatal(err)
 	}
 	for {
-		dirs, err := nodeDirs(filepath.Dir(trail.journal.dir))
+		dirs, err := segments.Nodes(filepath.Dir(trail.journal.dir))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !slices.ContainsFunc(dirs, func(dir string) bool {
-			numbers, _ := segments(dir)
+			numbers, _ := segments.List(dir)
 			return dir != trail.journal.dir && len(numbers) > 0
 		}) {
 			break
@@ -135,8 +137,8 @@ func TestOlderJournal(t *testing.T) {
 	appendSome(t, last, acme, "third", 20)
 	closeTrail(t, last)
 	wantStored(t, store, acme, map[string]int{"first": 5, "second": 10, "third": 20})
-	findings := verify(t, root, store)
-	if !slices.ContainsFunc(findings, func(f Finding) bool { return strings.Contains(f.Problem, "was set aside") }) {
+	findings := findings(t, root, store)
+	if !slices.ContainsFunc(findings, func(f verify.Finding) bool { return strings.Contains(f.Problem, "was set aside") }) {
 		t.Errorf("%v", findings)
 	}
 }
@@ -146,7 +148,7 @@ func TestOlderJournal(t *testing.T) {
 func TestEmptiedSegment(t *testing.T) {
 	root, store := t.TempDir(), new(memory)
 	j := killShipped(t, root, store, "first", 11)
-	for _, err := range []error{os.Truncate(segmentPath(j.dir, 1), 0), os.Remove(filepath.Join(j.dir, former.RingName))} {
+	for _, err := range []error{os.Truncate(segments.Path(j.dir, 1), 0), os.Remove(filepath.Join(j.dir, former.RingName))} {
 		if err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)
 		}
@@ -155,7 +157,7 @@ func TestEmptiedSegment(t *testing.T) {
 	appendSome(t, again, acme, "second", 9)
 	closeTrail(t, again)
 	wantStored(t, store, acme, map[string]int{"first": 12, "second": 9})
-	if len(verify(t, root, store)) == 0 {
+	if len(findings(t, root, store)) == 0 {
 		t.Error("nothing is found")
 	}
 }
@@ -179,7 +181,7 @@ func TestForkedJournal(t *testing.T) {
 	closeTrail(t, again)
 	wantStored(t, store, acme, map[string]int{"first": 5, "second": 4})
 	wantStored(t, store, other, map[string]int{"kept": 3})
-	if kept := readFile(t, segmentPath(j.dir, 2)+damagedSuffix); strings.Count(kept, `"lost"`) != 3 {
+	if kept := readFile(t, segments.Path(j.dir, 2)+segments.DamagedSuffix); strings.Count(kept, `"lost"`) != 3 {
 		t.Errorf("%q", kept)
 	}
 }
@@ -218,7 +220,7 @@ func TestDisputed(t *testing.T) {
 			if n := stored(t, store, other)["kept"]; n != 3 {
 				t.Errorf("%d of 3 are shipped", n)
 			}
-			if kept := readFile(t, segmentPath(j.dir, 1)+damagedSuffix); strings.Count(kept, `"lost"`) != 3 {
+			if kept := readFile(t, segments.Path(j.dir, 1)+segments.DamagedSuffix); strings.Count(kept, `"lost"`) != 3 {
 				t.Errorf("%q", kept)
 			}
 		})
@@ -363,7 +365,7 @@ func TestExamine(t *testing.T) {
 		}, "the store has records of segment 00000002", false},
 		"a record of a segment that was set aside": {func(t *testing.T, j *Journal, store *failingStore) {
 			store.memory.chunks = append(store.memory.chunks, storage.AuditChunk{OrganizationID: other, Node: j.node, Segment: "00000002", First: 1, Last: 1})
-			appendFile(t, segmentPath(j.dir, 2)+damagedSuffix, "x")
+			appendFile(t, segments.Path(j.dir, 2)+segments.DamagedSuffix, "x")
 		}, "", false},
 		"a record too many": {func(_ *testing.T, _ *Journal, store *failingStore) {
 			store.heads = func(all []storage.AuditChain) []storage.AuditChain { all[0].Sequence++; return all }
@@ -408,7 +410,7 @@ func TestExamine(t *testing.T) {
 		}, "the store has checkpoint 2, which the journal has not", false},
 		"another checkpoint": {func(_ *testing.T, _ *Journal, store *failingStore) { store.memory.checkpoints[0].Signature[0] ^= 1 }, "the store has another checkpoint 1", false},
 		"records of another node, another segment and other numbers at the same time": {func(t *testing.T, j *Journal, store *failingStore) {
-			appendFile(t, segmentPath(j.dir, 2)+damagedSuffix, "x")
+			appendFile(t, segments.Path(j.dir, 2)+segments.DamagedSuffix, "x")
 			last := store.memory.chunks[1]
 			for _, change := range []func(c *storage.AuditChunk){
 				func(c *storage.AuditChunk) { c.Node = "0123456789abcdef" },
@@ -423,7 +425,7 @@ func TestExamine(t *testing.T) {
 		}, "", false},
 		"nothing of the records": {func(t *testing.T, j *Journal, store *failingStore) {
 			store.memory.chunks = nil
-			appendFile(t, segmentPath(j.dir, 2), "") // the next segment, killed before its first line
+			appendFile(t, segments.Path(j.dir, 2), "") // the next segment, killed before its first line
 		}, "", false},
 		"all of a segment that is gone": {func(t *testing.T, j *Journal, store *failingStore) {
 			if err := errors.Join(turn(j), newShipper(j, store).ship(t.Context())); err != nil {
@@ -444,7 +446,7 @@ func TestExamine(t *testing.T) {
 			t.Cleanup(putBack)
 		}, "", false},
 		"no journal": {func(t *testing.T, j *Journal, store *failingStore) {
-			if err := os.Remove(segmentPath(j.dir, 1)); err != nil {
+			if err := os.Remove(segments.Path(j.dir, 1)); err != nil {
 				t.Fatal(err)
 			}
 		}, "", false},
@@ -476,7 +478,7 @@ func TestExamine(t *testing.T) {
 // it that states MACs. When the store does not answer, the result is an error.
 func TestHasNoMACs(t *testing.T) {
 	const node = "00112233445566ff"
-	keys := &lineKeys{macs: sharedGateway().macs, signatures: sharedSigner()}
+	keys := &segments.Keys{MACs: sharedGateway().macs, Signatures: sharedSigner()}
 	at := func(version int, found bool, signer format.Signer) storage.AuditCheckpoint {
 		c := format.Checkpoint{Format: version, Node: node, Segment: "00000001", Number: 1, Found: found, Chains: []format.Head{}}
 		return c.Sign(signer)
@@ -484,7 +486,7 @@ func TestHasNoMACs(t *testing.T) {
 	chain := format.ChainOf(acme, node, storage.AuditStoreSegment)
 	bare := chain.Next(format.Marshal(intent("policy.update")))
 	sealed := bare
-	sealed.MAC = chain.Sealed(keys.macs)
+	sealed.MAC = chain.Sealed(keys.MACs)
 	foreign := bare
 	foreign.MAC = chain.Sealed(newGatewayKeys().macs)
 	for name, c := range map[string]struct {

@@ -16,6 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/durward-gateway/durward/internal/audit/format"
+	"github.com/durward-gateway/durward/internal/audit/query"
+	"github.com/durward-gateway/durward/internal/audit/segments"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -66,12 +68,12 @@ func TestEverythingOnce(t *testing.T) {
 					if err := j.Close(); err != nil {
 						t.Error(err)
 					}
-					s.growing = func() int { return maxSegment }
+					s.growing = func() int { return segments.MaxNumber }
 					ship()
 				}
 			}}
 			var got []string
-			if err := Everything(t.Context(), o.Dir, busy, acme, time.Now().Add(-time.Hour), time.Now().Add(time.Hour), func(r *storage.AuditRecord) error {
+			if err := query.Everything(t.Context(), o.Dir, busy, acme, time.Now().Add(-time.Hour), time.Now().Add(time.Hour), func(r *storage.AuditRecord) error {
 				e, err := format.EntryOf(r)
 				got = append(got, e.Tool)
 				return err
@@ -152,7 +154,7 @@ func TestExportByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := func(from string) {
-		if err := Everything(t.Context(), root, store, "*", time.Now().Add(-time.Hour), time.Now().Add(time.Hour), func(r *storage.AuditRecord) error {
+		if err := query.Everything(t.Context(), root, store, "*", time.Now().Add(-time.Hour), time.Now().Add(time.Hour), func(r *storage.AuditRecord) error {
 			add(from, r)
 			return nil
 		}); err != nil {

@@ -17,6 +17,8 @@ import (
 
 	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/internal/audit/former"
+	"github.com/durward-gateway/durward/internal/audit/query"
+	"github.com/durward-gateway/durward/internal/audit/segments"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -51,7 +53,7 @@ func formerSegment(t *testing.T, root string, version int) (node string, records
 	}
 	c := format.Checkpoint{Format: 1, Node: node, Segment: "00000001", Number: 1, Time: now, Chains: []format.Head{format.HeadOf(&chain)}}
 	signed := c.Sign(sharedSigner())
-	appendFile(t, segmentPath(dir, 1), string(format.AppendCheckpoint(lines, &signed))+`{"o":"019`)
+	appendFile(t, segments.Path(dir, 1), string(format.AppendCheckpoint(lines, &signed))+`{"o":"019`)
 	return node, records
 }
 
@@ -88,12 +90,12 @@ func testFormer(t *testing.T, version int, packed byte) {
 	if len(report.Notes) != 1 || !strings.Contains(report.Notes[0], "12 records") || strings.Contains(report.Notes[0], "added") {
 		t.Errorf("%q", report.Notes)
 	}
-	rows, err := Query(t.Context(), store, Filter{OrganizationID: acme, From: time.Now().Add(-time.Hour), To: time.Now().Add(time.Hour)}, storage.PageRequest{Number: 1, Limit: 100})
+	rows, err := query.Page(t.Context(), store, query.Filter{OrganizationID: acme, From: time.Now().Add(-time.Hour), To: time.Now().Add(time.Hour)}, storage.PageRequest{Number: 1, Limit: 100})
 	if err != nil || rows.Total != 7 || rows.Items[6].Outcome != "ok" || rows.Items[6].Tool != "create_issue" {
 		t.Errorf("%+v, %v", rows, err)
 	}
 	exported := 0
-	if err := Everything(t.Context(), root, store, acme, time.Now().Add(-time.Hour), time.Now().Add(time.Hour), func(r *storage.AuditRecord) error {
+	if err := query.Everything(t.Context(), root, store, acme, time.Now().Add(-time.Hour), time.Now().Add(time.Hour), func(r *storage.AuditRecord) error {
 		e := format.Export(r)
 		if exported++; (version == format.LongSegmentFormat && exported <= len(records)) != (e.Text == "") || !bytes.Contains(e.Entry, []byte(`"kind":"call"`)) {
 			t.Errorf("%+v", e)
@@ -107,7 +109,7 @@ func testFormer(t *testing.T, version int, packed byte) {
 			repack(t, c, func(body []byte) []byte { return bytes.Replace(body, []byte(`"allow"`), []byte(`"allov"`), 1) })
 		}
 	}
-	if len(verify(t, root, store)) == 0 {
+	if len(findings(t, root, store)) == 0 {
 		t.Error("an edit was not found")
 	}
 }
@@ -135,7 +137,7 @@ func upgraded(t *testing.T, root string, store *memory, former string, use func(
 // unseal turns a segment into one of a durward without MACs.
 func unseal(t *testing.T, dir string, number, version int) {
 	t.Helper()
-	path := segmentPath(dir, number)
+	path := segments.Path(dir, number)
 	if err := os.WriteFile(path, formerLines(t, readFile(t, path), version), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +251,7 @@ func testFormerOutcomes(t *testing.T, version int, packed byte, wantRecords int,
 	if len(report.Notes) != 1 || !strings.Contains(report.Notes[0], "can have added") {
 		t.Errorf("%q", report.Notes)
 	}
-	rows, err := Query(t.Context(), store, Filter{OrganizationID: acme, From: time.Now().Add(-time.Hour), To: time.Now().Add(time.Hour), Outcome: "ok"}, storage.PageRequest{Number: 1})
+	rows, err := query.Page(t.Context(), store, query.Filter{OrganizationID: acme, From: time.Now().Add(-time.Hour), To: time.Now().Add(time.Hour), Outcome: "ok"}, storage.PageRequest{Number: 1})
 	if err != nil || rows.Total != 7 {
 		t.Errorf("%+v, %v", rows, err)
 	}
@@ -263,9 +265,9 @@ func TestLaterFormat(t *testing.T) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	first := format.Marshal(format.Header{Format: format.SegmentFormat + 1, Node: node, Segment: segmentName(1), Time: time.Now().UTC()})
+	first := format.Marshal(format.Header{Format: format.SegmentFormat + 1, Node: node, Segment: segments.Name(1), Time: time.Now().UTC()})
 	text := string(first) + "\nwhat nobody here knows\n"
-	if err := os.WriteFile(segmentPath(dir, 1), []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(segments.Path(dir, 1), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	store := new(memory)
@@ -282,7 +284,7 @@ func TestLaterFormat(t *testing.T) {
 	if trail.Node() == node || len(store.chunks) != 1 || store.chunks[0].Node == node {
 		t.Errorf("node %s has shipped %d chunks", trail.Node(), len(store.chunks))
 	}
-	if left, err := os.ReadFile(segmentPath(dir, 1)); err != nil || string(left) != text {
+	if left, err := os.ReadFile(segments.Path(dir, 1)); err != nil || string(left) != text {
 		t.Errorf("%q, %v", left, err)
 	}
 }

@@ -13,6 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/durward-gateway/durward/internal/audit/format"
+	"github.com/durward-gateway/durward/internal/audit/query"
+	"github.com/durward-gateway/durward/internal/audit/segments"
+	"github.com/durward-gateway/durward/internal/audit/verify"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -58,7 +61,7 @@ func wantFormer(t *testing.T, name, got string) {
 // exportedLines returns the lines of an export of all organizations.
 func exportedLines(t *testing.T, root string, store *memory) (lines []string) {
 	t.Helper()
-	if err := Everything(t.Context(), root, store, "*", time.Unix(0, 0), time.Now().AddDate(1, 0, 0), func(r *storage.AuditRecord) error {
+	if err := query.Everything(t.Context(), root, store, "*", time.Unix(0, 0), time.Now().AddDate(1, 0, 0), func(r *storage.AuditRecord) error {
 		lines = append(lines, string(format.Marshal(format.Export(r)))+"\n")
 		return nil
 	}); err != nil {
@@ -71,8 +74,8 @@ func exportedLines(t *testing.T, root string, store *memory) (lines []string) {
 // continued, shipped and queried as the former durward did it.
 func TestFormerJournal(t *testing.T) {
 	root, store := formerJournal(t)
-	keys := Keys{Signatures: knownSigner{}, MACs: knownSigner{}}
-	report, err := Verify(t.Context(), Journals{Dir: root, All: true}, store, keys)
+	keys := verify.Keys{Signatures: knownSigner{}, MACs: knownSigner{}}
+	report, err := verify.Log(t.Context(), verify.Journals{Dir: root, All: true}, store, keys)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,10 +97,10 @@ func TestFormerJournal(t *testing.T) {
 	if err := trail.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if numbers, err := segments(filepath.Join(root, jsonNode)); err != nil || !slices.Equal(numbers, []int{3}) {
+	if numbers, err := segments.List(filepath.Join(root, jsonNode)); err != nil || !slices.Equal(numbers, []int{3}) {
 		t.Errorf("the segments %v are left, %v", numbers, err)
 	}
-	if report, err = Verify(t.Context(), Journals{Dir: root, All: true}, store, keys); err != nil || len(report.Findings)+len(report.Notes) > 0 || report.Records != len(exported) {
+	if report, err = verify.Log(t.Context(), verify.Journals{Dir: root, All: true}, store, keys); err != nil || len(report.Findings)+len(report.Notes) > 0 || report.Records != len(exported) {
 		t.Errorf("after it was shipped: %+v, %v", report, err)
 	}
 	shipped := exportedLines(t, root, store)
@@ -106,9 +109,9 @@ func TestFormerJournal(t *testing.T) {
 	if diff := cmp.Diff(exported, shipped); diff != "" {
 		t.Errorf("after it was shipped: %s", diff)
 	}
-	var rows []storage.Page[Row]
+	var rows []storage.Page[query.Row]
 	for _, organization := range []string{acme, other, ""} {
-		page, err := Query(t.Context(), store, Filter{OrganizationID: organization, From: time.Unix(0, 0), To: time.Now().AddDate(1, 0, 0)}, storage.PageRequest{Number: 1})
+		page, err := query.Page(t.Context(), store, query.Filter{OrganizationID: organization, From: time.Unix(0, 0), To: time.Now().AddDate(1, 0, 0)}, storage.PageRequest{Number: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +162,7 @@ func TestFormerTampering(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			root, store := formerJournal(t)
-			path := segmentPath(filepath.Join(root, jsonNode), 2)
+			path := segments.Path(filepath.Join(root, jsonNode), 2)
 			before := readFile(t, path)
 			after := strings.Join(tamper(strings.SplitAfter(before, "\n")), "")
 			if before == after {
@@ -168,7 +171,7 @@ func TestFormerTampering(t *testing.T) {
 			if err := os.WriteFile(path, []byte(after), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			report, err := Verify(t.Context(), Journals{Dir: root, All: true}, store, Keys{Signatures: knownSigner{}, MACs: knownSigner{}})
+			report, err := verify.Log(t.Context(), verify.Journals{Dir: root, All: true}, store, verify.Keys{Signatures: knownSigner{}, MACs: knownSigner{}})
 			if err != nil || len(report.Findings) == 0 {
 				t.Fatalf("%+v, %v", report, err)
 			}

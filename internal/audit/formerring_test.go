@@ -12,6 +12,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/internal/audit/former"
+	"github.com/durward-gateway/durward/internal/audit/segments"
 )
 
 // These are those of a ring, see package former.
@@ -98,7 +99,7 @@ func TestStaleRing(t *testing.T) {
 	if node == strange {
 		t.Fatal("two nodes have one name")
 	}
-	keys := &lineKeys{macs: sharedGateway().macs, signatures: sharedSigner()}
+	keys := &segments.Keys{MACs: sharedGateway().macs, Signatures: sharedSigner()}
 	random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // the same in every run
 	zeros, lines := make([]byte, ringSize), strings.SplitAfter(text, "\n")
 	taken, refused, dir := 0, 0, t.TempDir()
@@ -115,16 +116,16 @@ func TestStaleRing(t *testing.T) {
 			said = int64(written - random.IntN(10_000)) // an old length, which is not at the end of a line
 		}
 		writeRing(t, dir, 1, said, data)
-		r, err := former.ReadRing(dir, openNonblocking)
+		r, err := former.ReadRing(dir, segments.Nonblocking)
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, err := scanFrom(strings.NewReader(text[:inFile]), node, "00000001", keys)
+		all, err := segments.ScanFrom(strings.NewReader(text[:inFile]), node, "00000001", keys)
 		if err != nil {
 			t.Fatal(err)
 		}
-		size := all.size
-		got := text[:size] + string(all.follow(r.Behind(1, size)))
+		size := all.Size
+		got := text[:size] + string(all.Follow(r.Behind(1, size)))
 		if !strings.HasPrefix(text[:written], got) || !strings.HasSuffix(got, "\n") {
 			t.Fatalf("%d: what was never written so is taken from the ring behind %d bytes", i, inFile)
 		}
@@ -220,9 +221,9 @@ func FuzzRing(f *testing.F) {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		appendFile(t, segmentPath(dir, 1), text[:half])
+		appendFile(t, segments.Path(dir, 1), text[:half])
 		writeRing(t, dir, number, int64(written), ringAt(text[:half]+string(behind), half+len(behind)))
-		s, err := openSegment(dir, 1)
+		s, err := segments.Open(dir, 1)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/internal/audit/former"
+	"github.com/durward-gateway/durward/internal/audit/segments"
+	"github.com/durward-gateway/durward/internal/audit/verify"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -54,7 +56,7 @@ func FuzzSegment(f *testing.F) {
 	if err := j.Close(); err != nil {
 		f.Fatal(err)
 	}
-	node, original := filepath.Base(j.dir), readFile(f, segmentPath(j.dir, 1))
+	node, original := filepath.Base(j.dir), readFile(f, segments.Path(j.dir, 1))
 	f.Add([]byte(original[:len(original)/2] + "\x00\x00"))
 	f.Add([]byte(original))
 	f.Add([]byte(original[:len(original)/2]))
@@ -65,8 +67,8 @@ func FuzzSegment(f *testing.F) {
 		if err := os.Mkdir(filepath.Join(root, node), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		appendFile(t, segmentPath(filepath.Join(root, node), 1), string(content))
-		before, err := Verify(t.Context(), Journals{Dir: root}, new(memory), sharedKeys())
+		appendFile(t, segments.Path(filepath.Join(root, node), 1), string(content))
+		before, err := verify.Log(t.Context(), verify.Journals{Dir: root}, new(memory), sharedKeys())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +91,7 @@ func FuzzSegment(f *testing.F) {
 		if err := newShipper(next, new(memory)).ship(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		after, err := Verify(t.Context(), Journals{Dir: root}, new(memory), sharedKeys())
+		after, err := verify.Log(t.Context(), verify.Journals{Dir: root}, new(memory), sharedKeys())
 		if err != nil || (len(before.Findings) > 0 && len(after.Findings) == 0) {
 			t.Errorf("%v; before: %v", err, before.Findings)
 		}

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/durward-gateway/durward/internal/audit/format"
+	"github.com/durward-gateway/durward/internal/audit/verify"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -228,13 +229,13 @@ func newGatewayKeys() gatewayKeys {
 }
 
 // checks returns the keys of a verification.
-func (k gatewayKeys) checks() Keys { return Keys{Signatures: k.signer, MACs: k.macs} }
+func (k gatewayKeys) checks() verify.Keys { return verify.Keys{Signatures: k.signer, MACs: k.macs} }
 
 var sharedGateway = sync.OnceValue(newGatewayKeys)
 
 func sharedSigner() *seal.Signer { return sharedGateway().signer }
 
-func sharedKeys() Keys { return sharedGateway().checks() }
+func sharedKeys() verify.Keys { return sharedGateway().checks() }
 
 func testOptions(t testing.TB, dir string) Options {
 	t.Helper()
@@ -273,19 +274,19 @@ func plainOutcome(e *storage.AuditEntry) *storage.AuditOutcome {
 	return &storage.AuditOutcome{Call: e.ID, At: e.At.Add(1234567), Outcome: "ok", Duration: 1234567, UpstreamStatus: 200}
 }
 
-// verify returns the findings of a verification.
-func verify(t testing.TB, dir string, store Source) []Finding {
+// findings returns the findings of a verification.
+func findings(t testing.TB, dir string, store verify.Source) []verify.Finding {
 	t.Helper()
-	report, err := Verify(t.Context(), Journals{Dir: dir, All: true}, store, sharedKeys())
+	report, err := verify.Log(t.Context(), verify.Journals{Dir: dir, All: true}, store, sharedKeys())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return report.Findings
 }
 
-func wantClean(t testing.TB, dir string, store Source) Report {
+func wantClean(t testing.TB, dir string, store verify.Source) verify.Report {
 	t.Helper()
-	report, err := Verify(t.Context(), Journals{Dir: dir, All: true}, store, sharedKeys())
+	report, err := verify.Log(t.Context(), verify.Journals{Dir: dir, All: true}, store, sharedKeys())
 	if err != nil {
 		t.Fatal(err)
 	}

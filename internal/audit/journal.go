@@ -1,6 +1,6 @@
 // Package audit keeps the audit log. A journal on this node's disk holds a record of every call, which is written before
 // a credential leaves. Its records are hash-chained and sealed by signed checkpoints. The package ships the journal to
-// the store outside the requests, copies records to sinks, and verifies all of it.
+// the store outside the requests, and copies records to sinks.
 //
 // A journal is a directory of segments, which are files of lines (see package format). There is one chain for each
 // organization, node and segment. Acknowledged records survive the end of the process, because the kernel has them. They

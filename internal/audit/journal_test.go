@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/audit/format"
+	"github.com/durward-gateway/durward/internal/audit/segments"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -36,7 +37,7 @@ func TestJournal(t *testing.T) {
 	if info, err := os.Stat(j.dir); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
-	if info, err := os.Stat(segmentPath(j.dir, 1)); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(segments.Path(j.dir, 1)); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
 	if err := j.Close(); err != nil {
@@ -99,7 +100,7 @@ func TestJournalGone(t *testing.T) {
 			if err := j.Append(acme, intent("create_issue")); err != nil {
 				t.Fatal(err)
 			}
-			if err := remove(segmentPath(j.dir, 1)); err != nil {
+			if err := remove(segments.Path(j.dir, 1)); err != nil {
 				t.Fatal(err)
 			}
 			if err := j.advance(); err != nil {
@@ -111,7 +112,7 @@ func TestJournalGone(t *testing.T) {
 			if err := j.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if found := verify(t, dir, new(memory)); len(found) == 0 {
+			if found := findings(t, dir, new(memory)); len(found) == 0 {
 				t.Error("nothing was found")
 			}
 		})
@@ -209,7 +210,7 @@ func leaveAlone(j *Journal) {
 // tear appends text to an abandoned journal, in the place of its next record.
 func tear(t testing.TB, j *Journal, text string) {
 	t.Helper()
-	f, err := os.OpenFile(segmentPath(j.dir, 1), os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(segments.Path(j.dir, 1), os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,14 +249,14 @@ func TestRecovery(t *testing.T) {
 			if report.Records != c.records || len(report.Notes) != 0 {
 				t.Errorf("%+v", report)
 			}
-			if text := readFile(t, segmentPath(j.dir, 1)); strings.Contains(text, "\x00") {
+			if text := readFile(t, segments.Path(j.dir, 1)); strings.Contains(text, "\x00") {
 				t.Error("what was never written is still laid out")
 			}
-			found, err := scan(segmentPath(j.dir, 1), again.keys())
-			if err != nil || !found.final || found.torn != 0 {
+			found, err := segments.Scan(segments.Path(j.dir, 1), again.keys())
+			if err != nil || !found.Final || found.Torn != 0 {
 				t.Fatalf("%+v, %v", found, err)
 			}
-			if said, err := format.ReadCheckpoint(found.checkpoint.Data); err != nil || said.Cut != c.cut {
+			if said, err := format.ReadCheckpoint(found.Checkpoint.Data); err != nil || said.Cut != c.cut {
 				t.Errorf("cut %d, %v", said.Cut, err)
 			}
 			if err := again.Append(acme, intent("create_issue")); err != nil {
@@ -273,7 +274,7 @@ func TestRecovery(t *testing.T) {
 		if err := j.Close(); err != nil {
 			t.Fatal(err)
 		}
-		appendFile(t, segmentPath(j.dir, 2), `{"format":1,"no`)
+		appendFile(t, segments.Path(j.dir, 2), `{"format":1,"no`)
 		again := openJournal(t, testOptions(t, dir))
 		if again.segment.number != 2 || again.last.number == 0 {
 			t.Errorf("segment %d after checkpoint %d", again.segment.number, again.last.number)
@@ -394,7 +395,7 @@ func testFullDisk(t *testing.T, short int, truncate error) {
 	if report := wantClean(t, dir, new(memory)); report.Records != 3 {
 		t.Errorf("%+v", report)
 	}
-	if text := readFile(t, segmentPath(j.dir, 1)); strings.Contains(text, "refused") {
+	if text := readFile(t, segments.Path(j.dir, 1)); strings.Contains(text, "refused") {
 		t.Error("a refused record is in the journal")
 	}
 }
@@ -610,7 +611,7 @@ func TestRotation(t *testing.T) {
 	if err := newShipper(j, store).ship(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if numbers, err := segments(j.dir); err != nil || len(numbers) != 1 {
+	if numbers, err := segments.List(j.dir); err != nil || len(numbers) != 1 {
 		t.Errorf("%v are left, %v", numbers, err)
 	}
 	report := wantClean(t, dir, store)
@@ -622,7 +623,7 @@ func TestRotation(t *testing.T) {
 // readSegment returns all bytes that were written to a segment, from its file and from the ring.
 func readSegment(t testing.TB, dir string, number int) string {
 	t.Helper()
-	s, err := openSegment(dir, number)
+	s, err := segments.Open(dir, number)
 	if err != nil {
 		t.Fatal(err)
 	}

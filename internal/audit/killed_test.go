@@ -20,6 +20,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/durward-gateway/durward/internal/audit/format"
+	"github.com/durward-gateway/durward/internal/audit/query"
+	"github.com/durward-gateway/durward/internal/audit/verify"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -103,7 +105,7 @@ func snapshot(t *testing.T, root string) map[string]string {
 func exportedIDs(t *testing.T, root string) map[string]bool {
 	t.Helper()
 	ids := make(map[string]bool)
-	if err := Everything(t.Context(), root, new(memory), "*", time.Unix(0, 0), time.Now().AddDate(1, 0, 0), func(r *storage.AuditRecord) error {
+	if err := query.Everything(t.Context(), root, new(memory), "*", time.Unix(0, 0), time.Now().AddDate(1, 0, 0), func(r *storage.AuditRecord) error {
 		e, err := format.EntryOf(r)
 		ids[e.ID] = true
 		return err
@@ -179,7 +181,7 @@ func untilKilled(t *testing.T, root string, records int) (ids []string) {
 
 func verifyKilled(t *testing.T, root string, acknowledged []string) {
 	t.Helper()
-	report, err := Verify(t.Context(), Journals{Dir: root, All: true}, new(memory), Keys{Signatures: knownSigner{}, MACs: knownSigner{}})
+	report, err := verify.Log(t.Context(), verify.Journals{Dir: root, All: true}, new(memory), verify.Keys{Signatures: knownSigner{}, MACs: knownSigner{}})
 	if err != nil {
 		t.Fatal(err)
 	}

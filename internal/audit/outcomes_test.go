@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/audit/format"
+	"github.com/durward-gateway/durward/internal/audit/query"
+	"github.com/durward-gateway/durward/internal/audit/segments"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -34,7 +36,7 @@ func calls(t testing.TB, j *Journal, organization string, n int) (ids []string) 
 // completed reads the files of journals, and returns the calls with an outcome and the number of records with outcomes.
 func completed(t testing.TB, root string) (ids []string, records int) {
 	t.Helper()
-	if err := Everything(t.Context(), root, new(memory), "*", time.Unix(0, 0), time.Now().AddDate(1, 0, 0), func(r *storage.AuditRecord) error {
+	if err := query.Everything(t.Context(), root, new(memory), "*", time.Unix(0, 0), time.Now().AddDate(1, 0, 0), func(r *storage.AuditRecord) error {
 		e, err := format.EntryOf(r)
 		if err != nil || e.Call == "" && len(e.Outcomes) == 0 {
 			return err
@@ -116,7 +118,7 @@ func TestOutcomeAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := fmt.Sprintf(`{"i":"%s","t":%d,"c":"","b":"ok","h":1234567,"f":200}`, e.ID, o.At.UnixNano())
-		if text := readFile(t, segmentPath(j.dir, 1)); !strings.Contains(text, want) {
+		if text := readFile(t, segments.Path(j.dir, 1)); !strings.Contains(text, want) {
 			t.Errorf("%s is not in %s", want, text)
 		}
 	})
@@ -146,8 +148,8 @@ func TestOutcomesOfOrganizations(t *testing.T) {
 		}
 		wantClean(t, root, store)
 		for organization, ids := range want {
-			f := Filter{OrganizationID: organization, From: time.Now().Add(-time.Hour), To: time.Now().Add(time.Hour), Outcome: "ok"}
-			page, err := Query(t.Context(), store, f, storage.PageRequest{Number: 1})
+			f := query.Filter{OrganizationID: organization, From: time.Now().Add(-time.Hour), To: time.Now().Add(time.Hour), Outcome: "ok"}
+			page, err := query.Page(t.Context(), store, f, storage.PageRequest{Number: 1})
 			if err != nil || page.Total != len(ids) {
 				t.Errorf("%d of %d calls have an outcome, %v", page.Total, len(ids), err)
 			}
@@ -259,7 +261,7 @@ func TestQueryOutcomes(t *testing.T) {
 	}
 	for _, n := range []int{1, 2, 149, 150, 151, calls} {
 		// The last call's outcome is at that time or later. The earlier ones are before it.
-		f := Filter{OrganizationID: acme, From: start, To: start.Add(time.Duration(n-1)*time.Millisecond + time.Microsecond)}
+		f := query.Filter{OrganizationID: acme, From: start, To: start.Add(time.Duration(n-1)*time.Millisecond + time.Microsecond)}
 		page, err := trail.Query(t.Context(), f, storage.PageRequest{Number: 1})
 		if err != nil || page.Total != n {
 			t.Fatalf("%d rows, want %d, %v", page.Total, n, err)
@@ -322,7 +324,7 @@ func TestTamperedOutcomes(t *testing.T) {
 			}
 			kill(t, j)
 			wantClean(t, root, store)
-			path := segmentPath(j.dir, 1)
+			path := segments.Path(j.dir, 1)
 			text := []byte(strings.TrimRight(readFile(t, path), "\x00"))
 			first := bytes.IndexByte(text, '\n') + 1
 			changed := slices.Concat(text[:first], changeText(t, text[first:], tamper))
@@ -332,7 +334,7 @@ func TestTamperedOutcomes(t *testing.T) {
 			if err := os.WriteFile(path, changed, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if found := verify(t, root, new(memory)); len(found) != 1 || found[0].Sequence != 1 {
+			if found := findings(t, root, new(memory)); len(found) != 1 || found[0].Sequence != 1 {
 				t.Errorf("in the segment %v is found", found)
 			}
 			if err := os.WriteFile(path, text, 0o600); err != nil {
@@ -343,7 +345,7 @@ func TestTamperedOutcomes(t *testing.T) {
 				text := tamper(body[start+2:])
 				return append(binary.AppendUvarint(body[:start:start], uint64(len(text))), text...)
 			})
-			if found := verify(t, root, store); len(found) == 0 || found[0].Sequence != 1 {
+			if found := findings(t, root, store); len(found) == 0 || found[0].Sequence != 1 {
 				t.Errorf("in the store %v is found", found)
 			}
 		})
@@ -362,7 +364,7 @@ func TestOutcomesFormat(t *testing.T) {
 	if err := newShipper(j, store).ship(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if text := readFile(t, segmentPath(j.dir, 1)); !strings.HasPrefix(text, `{"format":7,`) || len(store.chunks) != 1 || store.chunks[0].Data[0] != 7 {
+	if text := readFile(t, segments.Path(j.dir, 1)); !strings.HasPrefix(text, `{"format":7,`) || len(store.chunks) != 1 || store.chunks[0].Data[0] != 7 {
 		t.Errorf("other formats: %.20s, %v", text, store.chunks)
 	}
 }
@@ -407,7 +409,7 @@ func TestOutcomesPassed(t *testing.T) {
 			t.Fatal(err)
 		}
 		var last time.Time
-		if err := Everything(t.Context(), root, new(memory), acme, time.Unix(0, 0), time.Now().AddDate(1, 0, 0), func(r *storage.AuditRecord) error {
+		if err := query.Everything(t.Context(), root, new(memory), acme, time.Unix(0, 0), time.Now().AddDate(1, 0, 0), func(r *storage.AuditRecord) error {
 			if at := format.TimeOf(r.Text); at.Before(last) {
 				t.Errorf("record %d is of %v, after one of %v", r.Sequence, at, last)
 			} else {
@@ -446,7 +448,7 @@ func TestOutcomesApart(t *testing.T) {
 			if err := newShipper(j, store).ship(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			page, err := Query(t.Context(), store, Filter{OrganizationID: acme, From: time.Unix(0, 0), To: to}, storage.PageRequest{Number: 1})
+			page, err := query.Page(t.Context(), store, query.Filter{OrganizationID: acme, From: time.Unix(0, 0), To: to}, storage.PageRequest{Number: 1})
 			if err != nil || len(page.Items) != 3 {
 				t.Fatalf("%d calls, %v", len(page.Items), err)
 			}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/durward-gateway/durward/internal/audit/segments"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -50,11 +51,11 @@ func TestPoison(t *testing.T) {
 			}
 			wantStored(t, store, acme, map[string]int{"early": 2, "later": 2})
 			wantStored(t, store, other, map[string]int{"kept": 8})
-			if kept := readFile(t, segmentPath(j.dir, 1)+damagedSuffix); strings.Count(kept, `"stays"`) != 6 {
+			if kept := readFile(t, segments.Path(j.dir, 1)+segments.DamagedSuffix); strings.Count(kept, `"stays"`) != 6 {
 				t.Errorf("%q", kept)
 			}
 			found := ""
-			for _, f := range verify(t, root, store) {
+			for _, f := range findings(t, root, store) {
 				found += f.String() + "\n"
 			}
 			if !strings.Contains(found, "set aside") {

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/audit/query"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -69,7 +70,7 @@ func TestUnrecorded(t *testing.T) {
 	if err := trail.Close(); err != nil {
 		t.Fatal(err)
 	}
-	page, err := Query(t.Context(), store, Filter{OrganizationID: acme, To: time.Now().Add(time.Hour)}, storage.PageRequest{Number: 1})
+	page, err := query.Page(t.Context(), store, query.Filter{OrganizationID: acme, To: time.Now().Add(time.Hour)}, storage.PageRequest{Number: 1})
 	if err != nil || page.Total != 1 || page.Items[0].Event != "refusals.unrecorded" || page.Items[0].Detail["refusals"] != float64(7) {
 		t.Errorf("%+v, %v", page.Items, err)
 	}

@@ -4,59 +4,20 @@ import (
 	"cmp"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/internal/audit/former"
+	"github.com/durward-gateway/durward/internal/audit/segments"
 	"github.com/durward-gateway/durward/storage"
 )
 
-const (
-	segmentSuffix = ".ndjson"
-	lockFile      = "lock"
-)
-
-func segmentName(number int) string { return fmt.Sprintf("%08d", number) }
-
-// segmentNumber reads a segment's number from its name.
-func segmentNumber(name string) (int, bool) {
-	n, err := strconv.Atoi(name)
-	return n, err == nil && n > 0 && segmentName(n) == name
-}
-
-// segments lists the numbers of the segments in a journal's directory.
-func segments(dir string) ([]int, error) { return numbersOf(dir, segmentSuffix) }
-
-// numbersOf lists the numbers of the files with that suffix, in order.
-func numbersOf(dir, suffix string) ([]int, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	var numbers []int
-	for _, entry := range entries {
-		if name, ok := strings.CutSuffix(entry.Name(), suffix); ok {
-			if n, ok := segmentNumber(name); ok {
-				numbers = append(numbers, n)
-			}
-		}
-	}
-	slices.Sort(numbers)
-	return numbers, nil
-}
-
-func segmentPath(dir string, number int) string {
-	return filepath.Join(dir, segmentName(number)+segmentSuffix)
-}
+const lockFile = "lock"
 
 // claim takes a journal's directory that no process uses and that trusted allows to continue (nil: any). When there is
 // none, it makes a directory with a new node's name.
@@ -64,18 +25,18 @@ func claim(root string, log *slog.Logger, trusted func(dir string) bool) (dir st
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return "", nil, err
 	}
-	nodes, err := nodeDirs(root)
+	nodes, err := segments.Nodes(root)
 	if err != nil {
 		return "", nil, err
 	}
 	for _, dir := range nodes {
-		numbers, err := segments(dir)
+		numbers, err := segments.List(dir)
 		if err != nil || len(numbers) == 0 {
 			continue // the segments were removed: with this name the numbers would start again
 		}
-		unlock, err = lock(filepath.Join(dir, lockFile))
+		unlock, err = segments.Lock(filepath.Join(dir, lockFile))
 		switch {
-		case errors.Is(err, errLocked):
+		case errors.Is(err, segments.ErrLocked):
 		case err != nil:
 			return "", nil, err
 		case ofLaterFormat(dir, numbers):
@@ -99,57 +60,23 @@ func claim(root string, log *slog.Logger, trusted func(dir string) bool) (dir st
 	if err := syncPath(root); err != nil {
 		return "", nil, err
 	}
-	unlock, err = lock(filepath.Join(dir, lockFile))
+	unlock, err = segments.Lock(filepath.Join(dir, lockFile))
 	return dir, unlock, err
 }
 
 // ofLaterFormat reports whether one of the journal's segments has a format of a later durward. This version can neither
 // end nor ship such a segment.
 func ofLaterFormat(dir string, numbers []int) bool {
-	return slices.ContainsFunc(numbers, func(number int) bool { return formatOf(dir, number) > format.SegmentFormat })
+	return slices.ContainsFunc(numbers, func(number int) bool { return segments.FormatOf(dir, number) > format.SegmentFormat })
 }
 
 // ofFormerFormat reports whether a durward without MACs wrote one of the journal's segments. Either all records of a node
 // have MACs or none has: else an attacker who leaves MACs off could claim that the records are old ones.
 func ofFormerFormat(dir string, numbers []int) bool {
 	return slices.ContainsFunc(numbers, func(number int) bool {
-		version := formatOf(dir, number)
+		version := segments.FormatOf(dir, number)
 		return version >= format.LongSegmentFormat && version <= format.BareSegmentFormat
 	})
-}
-
-// formatOf returns the format in a segment's first line. It returns 0 when the line cannot be read; the next code that
-// opens the segment reports that.
-func formatOf(dir string, number int) int {
-	f, err := os.Open(segmentPath(dir, number))
-	if err != nil {
-		return 0
-	}
-	defer f.Close()
-	first, err := format.NewLines(f).Next()
-	var h format.Header
-	if err != nil || json.Unmarshal(first, &h) != nil {
-		return 0
-	}
-	return h.Format
-}
-
-// errLocked reports that another process has the journal.
-var errLocked = errors.New("in use")
-
-// nodeDirs lists the directories of journals.
-func nodeDirs(root string) ([]string, error) {
-	entries, err := os.ReadDir(root)
-	if err != nil {
-		return nil, err
-	}
-	var dirs []string
-	for _, entry := range entries {
-		if id, err := hex.DecodeString(entry.Name()); err == nil && len(id) == 8 && entry.IsDir() {
-			dirs = append(dirs, filepath.Join(root, entry.Name()))
-		}
-	}
-	return dirs, nil
 }
 
 func syncPath(path string) error {
@@ -163,9 +90,6 @@ func syncPath(path string) error {
 // maxHeader is more bytes than a segment's first line has.
 const maxHeader = 1 << 10
 
-// maxSegment is greater than any segment's number.
-const maxSegment = 1 << 30
-
 // begin ends the segments that a crash has left open, and begins a segment.
 func (j *Journal) begin() error {
 	number, err := j.resume()
@@ -177,7 +101,7 @@ func (j *Journal) begin() error {
 
 // resume ends the segments that a crash has left open, and returns the number of the next segment.
 func (j *Journal) resume() (number int, err error) {
-	numbers, err := segments(j.dir)
+	numbers, err := segments.List(j.dir)
 	if err != nil {
 		return 0, err
 	}
@@ -186,14 +110,14 @@ func (j *Journal) resume() (number int, err error) {
 	for _, n := range numbers[max(0, len(numbers)-2):] {
 		kept, err := j.recover(n)
 		if err != nil {
-			return 0, fmt.Errorf("recovering segment %s: %w", segmentName(n), err)
+			return 0, fmt.Errorf("recovering segment %s: %w", segments.Name(n), err)
 		}
 		if number = n; kept {
 			number++
 		}
 	}
 	// The numbers of segments that were set aside are not used again.
-	aside, err := numbersOf(j.dir, segmentSuffix+damagedSuffix)
+	aside, err := segments.NumbersOf(j.dir, segments.Suffix+segments.DamagedSuffix)
 	if err != nil {
 		return 0, err
 	}
@@ -210,19 +134,19 @@ func (j *Journal) resume() (number int, err error) {
 
 // open begins a segment. The previous one has ended or was abandoned.
 func (j *Journal) open(number int) error {
-	path := segmentPath(j.dir, number)
+	path := segments.Path(j.dir, number)
 	f, err := j.options.create(path)
 	if err != nil {
 		return err
 	}
 	now := j.options.Now().UTC()
-	h := format.Header{Format: format.SegmentFormat, Node: j.node, Segment: segmentName(number), Time: now, Checkpoint: j.last.number, Previous: j.last.hash}
+	h := format.Header{Format: format.SegmentFormat, Node: j.node, Segment: segments.Name(number), Time: now, Checkpoint: j.last.number, Previous: j.last.hash}
 	first := append(format.Marshal(h), '\n')
 	_, err = f.Write(first)
 	if err = errors.Join(err, f.Sync(), syncPath(j.dir)); err != nil {
 		return errors.Join(err, f.Close(), os.Remove(path))
 	}
-	j.segment = segment{file: f, number: number, name: segmentName(number), header: h.Hash(), path: path, size: int64(len(first)), began: now, chains: make(map[string]*chain)}
+	j.segment = segment{file: f, number: number, name: segments.Name(number), header: h.Hash(), path: path, size: int64(len(first)), began: now, chains: make(map[string]*chain)}
 	j.segment.at, _ = os.Lstat(path)
 	j.fresh.begin(number, 0)
 	j.fresh.growing().to = j.segment.size
@@ -243,7 +167,7 @@ func (j *Journal) rotate() error {
 		j.giveUp()
 		j.tell(j.failure)
 		j.dropFresh() // the file may have fewer records
-		// The next segment follows records of a file that is gone: Verify finds the gap.
+		// The next segment follows records of a file that is gone: a verification finds the gap.
 		if !errors.Is(j.failure, errGone) {
 			if _, err := j.recover(former.number); err != nil {
 				return err
@@ -356,8 +280,8 @@ func (j *Journal) sign(c format.Checkpoint) (storage.AuditCheckpoint, lastCheckp
 // and in the ring. recover cuts away an unfinished last line, and never touches a complete line. It sets aside a file
 // whose beginning was cut off. It removes a file that has no first line yet, and then returns false for kept.
 func (j *Journal) recover(number int) (kept bool, err error) {
-	path := segmentPath(j.dir, number)
-	all, err := scan(path, j.keys())
+	path := segments.Path(j.dir, number)
+	all, err := segments.Scan(path, j.keys())
 	if errors.Is(err, os.ErrNotExist) {
 		return true, nil // an earlier attempt set it aside or removed it, and could not begin a segment after it
 	}
@@ -365,26 +289,26 @@ func (j *Journal) recover(number int) (kept bool, err error) {
 		return true, err
 	}
 	// The file has more than an unfinished first line, or this process had finished that line.
-	if all.size == 0 && (all.torn > maxHeader || number == j.segment.number) {
-		j.options.Log.Error("a segment of the audit journal has no beginning and is set aside", "segment", segmentName(number))
-		return true, os.Rename(path, path+damagedSuffix)
+	if all.Size == 0 && (all.Torn > maxHeader || number == j.segment.number) {
+		j.options.Log.Error("a segment of the audit journal has no beginning and is set aside", "segment", segments.Name(number))
+		return true, os.Rename(path, path+segments.DamagedSuffix)
 	}
-	if all.size == 0 {
+	if all.Size == 0 {
 		return false, os.Remove(path)
 	}
-	ring, err := former.ReadRing(j.dir, openNonblocking)
+	ring, err := former.ReadRing(j.dir, segments.Nonblocking)
 	if err != nil {
 		return true, err
 	}
-	size := all.size
-	more := all.follow(ring.Behind(number, size))
-	if all.header != nil && all.header.Checkpoint >= j.last.number {
-		j.last.number, j.last.hash = all.header.Checkpoint, all.header.Previous
+	size := all.Size
+	more := all.Follow(ring.Behind(number, size))
+	if all.Header != nil && all.Header.Checkpoint >= j.last.number {
+		j.last.number, j.last.hash = all.Header.Checkpoint, all.Header.Previous
 	}
-	if c := all.checkpoint; c != nil {
+	if c := all.Checkpoint; c != nil {
 		j.last.number, j.last.hash = c.Number, format.CheckpointHash(c)
 	}
-	if all.final && len(more) == 0 {
+	if all.Final && len(more) == 0 {
 		return true, syncPath(path) // the process that ended it may not have synced it
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0o600)
@@ -396,13 +320,13 @@ func (j *Journal) recover(number int) (kept bool, err error) {
 	if err := f.Truncate(size); err != nil {
 		return true, err
 	}
-	last, cut := j.last, max(all.torn-int64(len(more)), 0)
-	if !all.final {
-		c := format.Checkpoint{Segment: segmentName(number), Final: true, Found: j.former, Cut: cut, Chains: []format.Head{}}
-		if all.header != nil {
-			c.Header = all.header.Hash()
+	last, cut := j.last, max(all.Torn-int64(len(more)), 0)
+	if !all.Final {
+		c := format.Checkpoint{Segment: segments.Name(number), Final: true, Found: j.former, Cut: cut, Chains: []format.Head{}}
+		if all.Header != nil {
+			c.Header = all.Header.Hash()
 		}
-		for _, chain := range all.chains {
+		for _, chain := range all.Chains {
 			c.Chains = append(c.Chains, format.HeadOf(&chain.AuditChain))
 		}
 		var signed storage.AuditCheckpoint
@@ -413,75 +337,11 @@ func (j *Journal) recover(number int) (kept bool, err error) {
 		return true, errors.Join(err, f.Truncate(size)) // the ring still has the lines
 	}
 	j.last = last
-	j.options.Log.Warn("the audit journal was not closed; it is recovered", "segment", segmentName(number), "records", all.records, "cut_bytes", cut)
+	j.options.Log.Warn("the audit journal was not closed; it is recovered", "segment", segments.Name(number), "records", all.Records, "cut_bytes", cut)
 	return true, f.Sync()
 }
 
-// found holds the contents of a segment's file.
-type found struct {
-	node, segment string
-	header        *format.Header
-	keys          *lineKeys
-	chains        map[string]*provenChain
-	checkpoint    *storage.AuditCheckpoint // the last one
-	final         bool
-	records       int
-	size          int64 // of the complete lines
-	torn          int64 // bytes after them
-	parser        *format.Parser
-}
-
-func scan(path string, keys *lineKeys) (*found, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	number, _ := strings.CutSuffix(filepath.Base(path), segmentSuffix)
-	return scanFrom(f, filepath.Base(filepath.Dir(path)), number, keys)
-}
-
-// scanFrom reads a segment. It skips lines that are malformed, and lines that the gateway did not write as far as keys
-// can show. Such lines are kept, and Verify finds them.
-func scanFrom(r io.Reader, node, segment string, keys *lineKeys) (*found, error) {
-	all := &found{node: node, segment: segment, keys: keys, chains: make(map[string]*provenChain), parser: former.NewParser()}
-	lines := format.NewLines(r)
-	for {
-		text, err := lines.Next()
-		if errors.Is(err, io.EOF) {
-			all.size = lines.Offset
-			all.torn, err = lines.Torn()
-			return all, err
-		}
-		if err != nil {
-			return nil, err
-		}
-		if l, err := all.parser.Parse(text); err == nil {
-			all.take(&l)
-		}
-	}
-}
-
-func (all *found) take(l *format.Line) {
-	switch {
-	case l.Header != nil && all.header == nil:
-		all.header = l.Header
-	case l.Header != nil:
-	case l.Checkpoint != nil:
-		if !all.keys.signed(l.Checkpoint) {
-			return
-		}
-		all.checkpoint = l.Checkpoint
-		c, err := format.ReadCheckpoint(l.Checkpoint.Data)
-		all.final = err == nil && c.Final
-	default:
-		c := all.chains[string(l.Record.Organization)]
-		if c == nil {
-			c = newProvenChain(string(l.Record.Organization), all.node, all.segment)
-		}
-		if _, sealed := all.keys.proves(c, &l.Record, all.header.Bare()); sealed {
-			all.records++
-			all.chains[c.OrganizationID] = c
-		}
-	}
+// keys returns the keys of the journal's gateway.
+func (j *Journal) keys() *segments.Keys {
+	return &segments.Keys{MACs: j.options.MACs, Signatures: j.options.Signer}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/internal/audit/former"
+	"github.com/durward-gateway/durward/internal/audit/query"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -86,7 +87,7 @@ func TestShared(t *testing.T) {
 			found[e.ID] = e
 			return err
 		}
-		if err := Everything(t.Context(), root, store, "*", time.Now().Add(-time.Hour), time.Now().Add(time.Hour), read); err != nil {
+		if err := query.Everything(t.Context(), root, store, "*", time.Now().Add(-time.Hour), time.Now().Add(time.Hour), read); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, found); diff != "" {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/internal/audit/former"
+	"github.com/durward-gateway/durward/internal/audit/segments"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -24,15 +25,11 @@ const maxBatch = 4 << 20
 // little behind: a buffer that is not kept has to grow again from nothing.
 const keptBuffers = maxFresh / maxBatch
 
-// damagedSuffix is the suffix of a segment with malformed lines. Such a segment is renamed and kept, because it is
-// evidence.
-const damagedSuffix = ".damaged"
-
 // shipper copies the segments of one directory to the store, and removes those that have ended and are in the store.
 type shipper struct {
 	dir, node string
 	store     storage.Audits
-	keys      *lineKeys
+	keys      *segments.Keys
 	former    bool // a durward without MACs may have written its segments
 	log       *slog.Logger
 	// growing returns the number of the segment that is still written.
@@ -80,7 +77,7 @@ type position struct {
 
 // shippedChain is the state of a chain, with the chunk that is being made of its records.
 type shippedChain struct {
-	provenChain
+	segments.ProvenChain
 	there   int64 // the last sequence that the store had at the start
 	refused bool  // the store has different records, or cannot keep one
 	open    *chunkWriter
@@ -99,7 +96,7 @@ func (s *shipper) ship(ctx context.Context) error {
 	if err := s.prime(ctx); err != nil {
 		return fmt.Errorf("asking where the audit log stands: %w", err)
 	}
-	numbers, err := segments(s.dir)
+	numbers, err := segments.List(s.dir)
 	if err != nil {
 		return fmt.Errorf("listing audit segments: %w", err)
 	}
@@ -112,7 +109,7 @@ func (s *shipper) ship(ctx context.Context) error {
 			s.at = position{number: number, chains: make(map[string]*shippedChain), parser: former.NewParser()}
 		}
 		if err := s.shipSegment(ctx); err != nil {
-			return fmt.Errorf("shipping audit segment %s: %w", segmentName(number), err)
+			return fmt.Errorf("shipping audit segment %s: %w", segments.Name(number), err)
 		}
 		if number < growing {
 			s.remove(number)
@@ -138,17 +135,17 @@ func (s *shipper) prime(ctx context.Context) error {
 }
 
 func (s *shipper) remove(number int) {
-	path := segmentPath(s.dir, number)
+	path := segments.Path(s.dir, number)
 	var err error
 	switch {
 	case s.at.damaged || !s.at.final:
-		s.log.Error("an audit segment is damaged, or the store has something else in its place or cannot keep it: it is kept; run durward audit verify", "segment", segmentName(number))
-		err = os.Rename(path, path+damagedSuffix)
+		s.log.Error("an audit segment is damaged, or the store has something else in its place or cannot keep it: it is kept; run durward audit verify", "segment", segments.Name(number))
+		err = os.Rename(path, path+segments.DamagedSuffix)
 	default:
 		err = os.Remove(path)
 	}
 	if err != nil {
-		s.log.Error("removing an audit segment that is in the store", "segment", segmentName(number), "error", err.Error())
+		s.log.Error("removing an audit segment that is in the store", "segment", segments.Name(number), "error", err.Error())
 	}
 }
 
@@ -200,7 +197,7 @@ func (s *shipper) shipPart(ctx context.Context, p *part) error {
 
 // shipFile sends the records in the file, up to the offset end when that is not 0.
 func (s *shipper) shipFile(ctx context.Context, end int64) error {
-	f, err := os.Open(segmentPath(s.dir, s.at.number))
+	f, err := os.Open(segments.Path(s.dir, s.at.number))
 	if err != nil {
 		return err
 	}
@@ -255,7 +252,7 @@ func (s *shipper) collect(lines *format.Lines) (more bool, err error) {
 			s.at.damaged = true
 		case l.Header != nil:
 			s.at.bare = s.former && l.Header.Bare()
-		case l.Checkpoint != nil && !s.keys.signed(l.Checkpoint):
+		case l.Checkpoint != nil && !s.keys.Signed(l.Checkpoint):
 			s.at.damaged = true
 		case l.Checkpoint != nil:
 			c := *l.Checkpoint
@@ -276,8 +273,8 @@ func (s *shipper) collect(lines *format.Lines) (more bool, err error) {
 func (s *shipper) chain(organization string) *shippedChain {
 	c := s.at.chains[organization]
 	if c == nil {
-		name := chainName{organization, segmentName(s.at.number)}
-		c = &shippedChain{provenChain: *newProvenChain(organization, s.node, name.segment), there: s.there[name], refused: s.refused[name]}
+		name := chainName{organization, segments.Name(s.at.number)}
+		c = &shippedChain{ProvenChain: *segments.NewProvenChain(organization, s.node, name.segment), there: s.there[name], refused: s.refused[name]}
 		s.at.chains[organization] = c
 	}
 	return c
@@ -290,7 +287,7 @@ func (s *shipper) record(r *format.Record) (begun *shippedChain) {
 		c = s.chain(string(r.Organization))
 	}
 	before := c.Hash
-	proven, _ := s.keys.proves(&c.provenChain, r, s.at.bare)
+	proven, _ := s.keys.Proves(&c.ProvenChain, r, s.at.bare)
 	s.at.damaged = s.at.damaged || !proven || c.refused
 	if !proven || r.Sequence <= c.there {
 		return nil
@@ -300,14 +297,14 @@ func (s *shipper) record(r *format.Record) (begun *shippedChain) {
 		return nil
 	}
 	if c.open != nil && (r.Sequence != c.open.chunk.Last+1 || c.open.full()) {
-		s.finish(c) // full, or tampered with: the existing records are shipped, and Verify finds the gap
+		s.finish(c) // full, or tampered with: the existing records are shipped, and a verification finds the gap
 	}
 	if c.open == nil {
 		var buffer []byte
 		if n := len(s.buffers); n > 0 {
 			buffer, s.buffers = s.buffers[n-1], s.buffers[:n-1]
 		}
-		c.open, begun = newChunk(s.node, segmentName(s.at.number), c.OrganizationID, &before, r.Sequence, buffer), c
+		c.open, begun = newChunk(s.node, segments.Name(s.at.number), c.OrganizationID, &before, r.Sequence, buffer), c
 	}
 	c.open.add(r.Sequence, &r.Hash, r.Text, format.NanosOf(r.Text))
 	return begun
@@ -323,7 +320,7 @@ func (s *shipper) finish(c *shippedChain) {
 	if !s.at.bare {
 		last := c.AuditChain
 		last.Sequence, last.Hash = chunk.Last, c.open.last
-		chunk.MAC = last.Sealed(s.keys.macs)
+		chunk.MAC = last.Sealed(s.keys.MACs)
 	}
 	s.batch.chunks, s.batch.buffers = append(s.batch.chunks, chunk), append(s.batch.buffers, c.open.body)
 	c.open = nil
@@ -345,7 +342,7 @@ func (s *shipper) send(ctx context.Context) error {
 		}
 		if storage.Unstorable(err) {
 			s.at.damaged = true
-			s.log.Error("the store cannot keep a checkpoint of the audit journal, whose segment is kept", "node", s.node, "segment", segmentName(s.at.number),
+			s.log.Error("the store cannot keep a checkpoint of the audit journal, whose segment is kept", "node", s.node, "segment", segments.Name(s.at.number),
 				"checkpoint", c.Number, "error", err.Error())
 			err = nil
 		}
@@ -414,5 +411,5 @@ func (s *shipper) sent(n int) {
 func (s *shipper) dispute(what string, number int64) {
 	s.at.damaged = true
 	s.log.Error("the store has something else in the place of what is in the audit journal, as when an older state of one of them was put back; run durward audit verify",
-		"node", s.node, "segment", segmentName(s.at.number), what, number)
+		"node", s.node, "segment", segments.Name(s.at.number), what, number)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/audit/format"
+	"github.com/durward-gateway/durward/internal/audit/segments"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -148,7 +149,7 @@ func (s *FileSink) Name() string { return "file " + s.path }
 func (s *FileSink) Write(ctx context.Context, records []format.Exported) error {
 	if s.file == nil {
 		// Without O_NONBLOCK a pipe that nobody reads would hold us here (fault Z-X01).
-		f, err := os.OpenFile(s.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|openNonblocking, 0o600)
+		f, err := os.OpenFile(s.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|segments.Nonblocking, 0o600)
 		if err != nil {
 			return fmt.Errorf("opening audit sink: %w", err)
 		}

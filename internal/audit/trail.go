@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/audit/query"
+	"github.com/durward-gateway/durward/internal/audit/segments"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -148,6 +150,14 @@ func (t *Trail) Losses() map[string]int64 {
 	return losses
 }
 
+// Query reads one page of the audit log, newest first. It includes all records of this node.
+func (t *Trail) Query(ctx context.Context, f query.Filter, page storage.PageRequest) (storage.Page[query.Row], error) {
+	if err := t.Ship(ctx); err != nil {
+		return storage.Page[query.Row]{}, err
+	}
+	return query.Page(ctx, t.store, f, page)
+}
+
 // Ship sends all records in the journal to the store.
 func (t *Trail) Ship(ctx context.Context) error {
 	if err := t.journal.Flush(); err != nil {
@@ -268,17 +278,17 @@ func (t *Trail) trusted(dir string) bool {
 // adopt ends and ships journals that other nodes left in the directory: gateways that ran on this machine beside another
 // one. It reports whether it is done, so that it need not run again.
 func (t *Trail) adopt(ctx context.Context, o Options) bool {
-	dirs, err := nodeDirs(o.Dir)
+	dirs, err := segments.Nodes(o.Dir)
 	if err != nil {
 		t.log.Error("listing audit journals", "error", err.Error())
 		return true
 	}
 	done := true
 	for _, dir := range dirs {
-		if numbers, err := segments(dir); dir == t.journal.dir || err != nil || len(numbers) == 0 || ofLaterFormat(dir, numbers) {
+		if numbers, err := segments.List(dir); dir == t.journal.dir || err != nil || len(numbers) == 0 || ofLaterFormat(dir, numbers) {
 			continue
 		}
-		if err := t.adoptOne(ctx, o, dir); err != nil && !errors.Is(err, errLocked) {
+		if err := t.adoptOne(ctx, o, dir); err != nil && !errors.Is(err, segments.ErrLocked) {
 			t.log.Error("shipping the audit journal of another node", "node", filepath.Base(dir), "error", err.Error())
 			done = done && !errors.Is(err, storage.ErrUnavailable)
 		}
@@ -287,7 +297,7 @@ func (t *Trail) adopt(ctx context.Context, o Options) bool {
 }
 
 func (t *Trail) adoptOne(ctx context.Context, o Options, dir string) error {
-	unlock, err := lock(filepath.Join(dir, lockFile))
+	unlock, err := segments.Lock(filepath.Join(dir, lockFile))
 	if err != nil {
 		return err
 	}
@@ -298,7 +308,7 @@ func (t *Trail) adoptOne(ctx context.Context, o Options, dir string) error {
 		return err
 	}
 	j := &Journal{options: o, dir: dir, node: filepath.Base(dir)}
-	numbers, err := segments(dir)
+	numbers, err := segments.List(dir)
 	if err != nil {
 		return err
 	}
@@ -310,7 +320,7 @@ func (t *Trail) adoptOne(ctx context.Context, o Options, dir string) error {
 	if _, err := j.resume(); err != nil {
 		return err
 	}
-	s := &shipper{dir: dir, node: j.node, store: t.store, keys: j.keys(), former: j.former, log: t.log, refused: doubt.chains, unstored: &t.unstored, growing: func() int { return maxSegment }}
+	s := &shipper{dir: dir, node: j.node, store: t.store, keys: j.keys(), former: j.former, log: t.log, refused: doubt.chains, unstored: &t.unstored, growing: func() int { return segments.MaxNumber }}
 	if err := s.ship(ctx); err != nil {
 		return err
 	}

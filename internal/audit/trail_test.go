@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/audit/format"
+	"github.com/durward-gateway/durward/internal/audit/query"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -59,7 +60,7 @@ func TestQuery(t *testing.T) {
 			}
 		}
 	}
-	f := Filter{OrganizationID: acme, From: start, To: start.AddDate(0, 1, 0)}
+	f := query.Filter{OrganizationID: acme, From: start, To: start.AddDate(0, 1, 0)}
 	all, err := trail.Query(t.Context(), f, storage.PageRequest{Number: 1})
 	if err != nil || all.Total != calls+calls/50 || len(all.Items) != all.Total {
 		t.Fatalf("%d of %d, %v", len(all.Items), all.Total, err)
@@ -72,9 +73,9 @@ func TestQuery(t *testing.T) {
 			t.Errorf("row %d has no outcome: %+v", i, row)
 		}
 	}
-	var paged []Row
+	var paged []query.Row
 	for number := 1; ; number++ {
-		page, err := Query(t.Context(), store, f, storage.PageRequest{Number: number, Limit: 37})
+		page, err := query.Page(t.Context(), store, f, storage.PageRequest{Number: number, Limit: 37})
 		if err != nil || page.Total != all.Total {
 			t.Fatal(page.Total, err)
 		}
@@ -88,25 +89,25 @@ func TestQuery(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		narrow func(*Filter)
+		narrow func(*query.Filter)
 		want   int
 	}{
-		"kind":    {func(f *Filter) { f.Kinds = []storage.AuditKind{storage.AuditAdmin} }, calls / 50},
-		"tool":    {func(f *Filter) { f.Tool = "tool3" }, calls / 5},
-		"outcome": {func(f *Filter) { f.Outcome = "upstream_error" }, calls/7 + 1},
-		"time":    {func(f *Filter) { f.To = start.Add(70 * time.Minute) }, 10 + 1},
-		"user":    {func(f *Filter) { f.UserID = "nobody" }, 0},
-		"tenant":  {func(f *Filter) { f.OrganizationID = other }, 0},
+		"kind":    {func(f *query.Filter) { f.Kinds = []storage.AuditKind{storage.AuditAdmin} }, calls / 50},
+		"tool":    {func(f *query.Filter) { f.Tool = "tool3" }, calls / 5},
+		"outcome": {func(f *query.Filter) { f.Outcome = "upstream_error" }, calls/7 + 1},
+		"time":    {func(f *query.Filter) { f.To = start.Add(70 * time.Minute) }, 10 + 1},
+		"user":    {func(f *query.Filter) { f.UserID = "nobody" }, 0},
+		"tenant":  {func(f *query.Filter) { f.OrganizationID = other }, 0},
 	} {
 		narrowed := f
 		c.narrow(&narrowed)
-		if page, err := Query(t.Context(), store, narrowed, storage.PageRequest{Number: 1, Limit: 5}); err != nil || page.Total != c.want {
+		if page, err := query.Page(t.Context(), store, narrowed, storage.PageRequest{Number: 1, Limit: 5}); err != nil || page.Total != c.want {
 			t.Errorf("%s: %d, want %d, %v", name, page.Total, c.want, err)
 		}
 	}
 	var last time.Time
 	seen := make(map[string]bool)
-	if err := Records(t.Context(), store, storage.AuditFilter{OrganizationID: acme, From: start, To: f.To}, func(r *storage.AuditRecord) error {
+	if err := query.Records(t.Context(), store, storage.AuditFilter{OrganizationID: acme, From: start, To: f.To}, func(r *storage.AuditRecord) error {
 		at := format.TimeOf(r.Text)
 		if at.Before(last) || seen[fmt.Sprint(r.Segment, r.Sequence)] {
 			t.Errorf("record %d of %s comes after what is later, or again", r.Sequence, r.Segment)
@@ -117,7 +118,7 @@ func TestQuery(t *testing.T) {
 		t.Errorf("%d records, %v", len(seen), err)
 	}
 	stop := errors.New("enough")
-	if err := Records(t.Context(), store, storage.AuditFilter{OrganizationID: acme, From: start, To: f.To}, func(*storage.AuditRecord) error { return stop }); !errors.Is(err, stop) {
+	if err := query.Records(t.Context(), store, storage.AuditFilter{OrganizationID: acme, From: start, To: f.To}, func(*storage.AuditRecord) error { return stop }); !errors.Is(err, stop) {
 		t.Error(err)
 	}
 }
@@ -138,7 +139,7 @@ func TestStoreAway(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := trail.Query(t.Context(), Filter{OrganizationID: acme}, storage.PageRequest{}); err == nil {
+	if _, err := trail.Query(t.Context(), query.Filter{OrganizationID: acme}, storage.PageRequest{}); err == nil {
 		t.Error("an incomplete log is shown as a whole one")
 	}
 	// The store took a batch and the answer was lost.

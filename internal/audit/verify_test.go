@@ -18,6 +18,8 @@ import (
 
 	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/internal/audit/former"
+	"github.com/durward-gateway/durward/internal/audit/segments"
+	"github.com/durward-gateway/durward/internal/audit/verify"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -111,12 +113,12 @@ func (s *scene) written(t *testing.T) [][]byte {
 
 func (s *scene) lines(t *testing.T, segment int) [][]byte {
 	t.Helper()
-	return bytes.SplitAfter([]byte(strings.TrimSuffix(readFile(t, segmentPath(s.dir, segment)), "\n")+"\n"), []byte("\n"))
+	return bytes.SplitAfter([]byte(strings.TrimSuffix(readFile(t, segments.Path(s.dir, segment)), "\n")+"\n"), []byte("\n"))
 }
 
 func (s *scene) rewrite(t *testing.T, segment int, lines [][]byte) {
 	t.Helper()
-	if err := os.WriteFile(segmentPath(s.dir, segment), bytes.Join(lines, nil), 0o600); err != nil {
+	if err := os.WriteFile(segments.Path(s.dir, segment), bytes.Join(lines, nil), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -228,7 +230,7 @@ func TestTampering(t *testing.T) {
 			s.rewrite(t, 4, lines[:len(lines)-2])
 		}, "segment 00000004"},
 		"journal: a segment deleted": {func(t *testing.T, s *scene) {
-			if err := os.Remove(segmentPath(s.dir, 4)); err != nil {
+			if err := os.Remove(segments.Path(s.dir, 4)); err != nil {
 				t.Fatal(err)
 			}
 		}, "segment 00000004: the segment and its final checkpoint are gone"},
@@ -243,7 +245,7 @@ func TestTampering(t *testing.T) {
 			if err := foreign.Close(); err != nil {
 				t.Fatal(err)
 			}
-			text := strings.ReplaceAll(readFile(t, segmentPath(foreign.dir, 1)), foreign.node, s.journal.node)
+			text := strings.ReplaceAll(readFile(t, segments.Path(foreign.dir, 1)), foreign.node, s.journal.node)
 			text = strings.ReplaceAll(text, `"segment":"00000001"`, `"segment":"00000004"`)
 			s.rewrite(t, 4, [][]byte{[]byte(text)})
 		}, "is not signed by a key of this gateway"},
@@ -314,26 +316,26 @@ func TestTampering(t *testing.T) {
 		}, ", which the store has, are gone from its file"},
 		"journal: the growing segment emptied": {func(t *testing.T, s *scene) {
 			s.ship(t)
-			if err := os.Truncate(segmentPath(s.dir, 5), 0); err != nil {
+			if err := os.Truncate(segments.Path(s.dir, 5), 0); err != nil {
 				t.Fatal(err)
 			}
 		}, "segment 00000005: its file has no beginning, and the store has something of it"},
 		"journal: the growing segment cut off within its first line": {func(t *testing.T, s *scene) {
 			s.ship(t)
-			if err := os.Truncate(segmentPath(s.dir, 5), 20); err != nil {
+			if err := os.Truncate(segments.Path(s.dir, 5), 20); err != nil {
 				t.Fatal(err)
 			}
 		}, "segment 00000005: its file has no beginning, and the store has something of it"},
 		"journal: the growing segment deleted": {func(t *testing.T, s *scene) {
 			s.ship(t)
-			if err := os.Remove(segmentPath(s.dir, 5)); err != nil {
+			if err := os.Remove(segments.Path(s.dir, 5)); err != nil {
 				t.Fatal(err)
 			}
 		}, "segment 00000005: the segment and its final checkpoint are gone"},
 		"journal: the newest segments deleted, and what the store has of one": {func(t *testing.T, s *scene) {
 			s.ship(t)
 			s.store.chunks = slices.DeleteFunc(s.store.chunks, func(c storage.AuditChunk) bool { return c.Segment == "00000005" })
-			if err := os.Remove(segmentPath(s.dir, 5)); err != nil {
+			if err := os.Remove(segments.Path(s.dir, 5)); err != nil {
 				t.Fatal(err)
 			}
 		}, "are gone: checkpoint "},
@@ -439,7 +441,7 @@ func TestTampering(t *testing.T) {
 		}, "are gone"},
 		"both: a checkpoint rolled back, and what it covers": {func(t *testing.T, s *scene) {
 			// An older state of all data is put back, except for the segment that grows.
-			if err := os.Remove(segmentPath(s.dir, 4)); err != nil {
+			if err := os.Remove(segments.Path(s.dir, 4)); err != nil {
 				t.Fatal(err)
 			}
 			s.store.checkpoints = s.store.checkpoints[:2]
@@ -450,8 +452,8 @@ func TestTampering(t *testing.T) {
 			s := newScene(t)
 			wantClean(t, s.root, s.store)
 			c.tamper(t, s)
-			findings := verify(t, s.root, s.store)
-			if c.want != "" && !slices.ContainsFunc(findings, func(f Finding) bool { return strings.Contains(f.String(), c.want) }) {
+			findings := findings(t, s.root, s.store)
+			if c.want != "" && !slices.ContainsFunc(findings, func(f verify.Finding) bool { return strings.Contains(f.String(), c.want) }) {
 				t.Errorf("there is no finding with %q", c.want)
 			}
 			told.compare(t, name, s.journal.node, findings)
@@ -502,7 +504,7 @@ func (told *tellings) write(t *testing.T) {
 }
 
 // compare checks findings against the wanted ones, each once and no other. The node has a new name in each run.
-func (told *tellings) compare(t *testing.T, name, node string, findings []Finding) {
+func (told *tellings) compare(t *testing.T, name, node string, findings []verify.Finding) {
 	t.Helper()
 	var got []string
 	for _, f := range findings {
@@ -528,12 +530,12 @@ func TestVerifyCrafted(t *testing.T) {
 	s.rewrite(t, 5, lines)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	findings := verify(t, s.root, s.store)
+	findings := findings(t, s.root, s.store)
 	runtime.ReadMemStats(&after)
 	if used := after.TotalAlloc - before.TotalAlloc; used > 32<<20 {
 		t.Errorf("%d bytes are taken", used)
 	}
-	if n := len(slices.DeleteFunc(findings, func(f Finding) bool { return !strings.HasPrefix(f.Organization, "crafted") })); n != 3 {
+	if n := len(slices.DeleteFunc(findings, func(f verify.Finding) bool { return !strings.HasPrefix(f.Organization, "crafted") })); n != 3 {
 		t.Errorf("%d of 3 are found", n)
 	}
 }
@@ -543,9 +545,9 @@ func TestVerifyCrafted(t *testing.T) {
 func TestVerifyNotes(t *testing.T) {
 	s := newScene(t)
 	nowhere := filepath.Join(s.root, "nowhere")
-	noted := func(what string, journals Journals, want ...string) {
+	noted := func(what string, journals verify.Journals, want ...string) {
 		t.Helper()
-		report, err := Verify(t.Context(), journals, s.store, Keys{Signatures: sharedSigner().Public()})
+		report, err := verify.Log(t.Context(), journals, s.store, verify.Keys{Signatures: sharedSigner().Public()})
 		if err != nil || len(report.Findings) > 0 || len(report.Notes) != len(want) {
 			t.Errorf("%s: %+v, %v", what, report, err)
 			return
@@ -557,14 +559,14 @@ func TestVerifyNotes(t *testing.T) {
 		}
 	}
 	const uncovered, elsewhere = "16 in all, are covered by no checkpoint", "keeps its journal elsewhere"
-	noted("nothing of the segment is stored", Journals{Dir: nowhere, All: true}, uncovered)
+	noted("nothing of the segment is stored", verify.Journals{Dir: nowhere, All: true}, uncovered)
 	s.ship(t)
-	noted("a part of it is", Journals{Dir: nowhere}, "3 in all, are covered", elsewhere)
-	noted("the store alone", Journals{}, "3 in all, are covered", elsewhere)
-	if _, err := Verify(t.Context(), Journals{}, new(memory), sharedKeys()); err == nil {
+	noted("a part of it is", verify.Journals{Dir: nowhere}, "3 in all, are covered", elsewhere)
+	noted("the store alone", verify.Journals{}, "3 in all, are covered", elsewhere)
+	if _, err := verify.Log(t.Context(), verify.Journals{}, new(memory), sharedKeys()); err == nil {
 		t.Error("nothing at all is verified")
 	}
-	report, err := Verify(t.Context(), Journals{Dir: s.root}, s.store, newGatewayKeys().checks())
+	report, err := verify.Log(t.Context(), verify.Journals{Dir: s.root}, s.store, newGatewayKeys().checks())
 	if err != nil || len(report.Findings) == 0 {
 		t.Errorf("another gateway's key verifies: %v, %v", report.Findings, err)
 	}

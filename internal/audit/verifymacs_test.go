@@ -10,6 +10,8 @@ import (
 
 	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/internal/audit/former"
+	"github.com/durward-gateway/durward/internal/audit/segments"
+	"github.com/durward-gateway/durward/internal/audit/verify"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -86,7 +88,7 @@ func TestForgedMACs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
 			c.forge(t, s)
-			report, err := Verify(t.Context(), Journals{Dir: s.root, All: c.want != ""}, s.store, sharedKeys())
+			report, err := verify.Log(t.Context(), verify.Journals{Dir: s.root, All: c.want != ""}, s.store, sharedKeys())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,9 +110,9 @@ func TestForgedMACs(t *testing.T) {
 // are not checked.
 func TestVerifyWithoutMasterKey(t *testing.T) {
 	s := newScene(t)
-	check := func() Report {
+	check := func() verify.Report {
 		t.Helper()
-		report, err := Verify(t.Context(), Journals{Dir: s.root, All: true}, s.store, Keys{Signatures: sharedSigner().Public()})
+		report, err := verify.Log(t.Context(), verify.Journals{Dir: s.root, All: true}, s.store, verify.Keys{Signatures: sharedSigner().Public()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +158,7 @@ func TestRehashed(t *testing.T) {
 			}
 		}
 		kill(t, j)
-		lines := bytes.SplitAfter([]byte(strings.TrimRight(readFile(t, segmentPath(j.dir, 1)), "\x00")), []byte("\n"))
+		lines := bytes.SplitAfter([]byte(strings.TrimRight(readFile(t, segments.Path(j.dir, 1)), "\x00")), []byte("\n"))
 		changed, chain := 1+random.IntN(6), format.ChainOf(acme, j.node, "00000001")
 		p := former.NewParser()
 		for i := 1; i <= 6; i++ {
@@ -172,14 +174,14 @@ func TestRehashed(t *testing.T) {
 			lines[i] = recordLine(acme, int64(i), &hash, l.Record.MAC[:], text)
 		}
 		(&scene{root: root, dir: j.dir, store: store, journal: j}).rewrite(t, 1, lines)
-		if findings := verify(t, root, store); len(findings) == 0 || findings[0].Sequence != int64(changed) {
+		if findings := findings(t, root, store); len(findings) == 0 || findings[0].Sequence != int64(changed) {
 			t.Fatalf("record %d was changed, found: %v", changed, findings)
 		}
 		again := openJournal(t, testOptions(t, root))
 		if err := newShipper(again, store).ship(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if len(verify(t, root, store)) == 0 {
+		if len(findings(t, root, store)) == 0 {
 			t.Error("nothing is found after the start")
 		}
 		for i := range store.chunks {
@@ -187,7 +189,7 @@ func TestRehashed(t *testing.T) {
 				t.Errorf("records %d to %d are shipped", c.First, c.Last)
 			}
 		}
-		if kept, err := filepath.Glob(filepath.Join(j.dir, "*"+damagedSuffix)); err != nil || len(kept) != 1 {
+		if kept, err := filepath.Glob(filepath.Join(j.dir, "*"+segments.DamagedSuffix)); err != nil || len(kept) != 1 {
 			t.Errorf("%v, %v", kept, err)
 		}
 	}
@@ -202,7 +204,7 @@ func TestForgedCheckpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	kill(t, j)
-	text := strings.TrimRight(readFile(t, segmentPath(j.dir, 1)), "\x00")
+	text := strings.TrimRight(readFile(t, segments.Path(j.dir, 1)), "\x00")
 	forged := format.Checkpoint{Format: format.CheckpointFormat, Node: j.node, Segment: "00000001", Number: 1, Time: time.Now().UTC(), Final: true, Chains: []format.Head{}}
 	signed := forged.Sign(newGatewayKeys().signer)
 	(&scene{root: root, dir: j.dir, store: store, journal: j}).rewrite(t, 1, [][]byte{[]byte(text), format.AppendCheckpoint(nil, &signed)})
@@ -218,7 +220,7 @@ func TestForgedCheckpoint(t *testing.T) {
 			t.Error("it is shipped")
 		}
 	}
-	if len(verify(t, root, store)) == 0 {
+	if len(findings(t, root, store)) == 0 {
 		t.Error("nothing is found")
 	}
 }

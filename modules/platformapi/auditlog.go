@@ -10,6 +10,7 @@ import (
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/audit"
 	"github.com/durward-gateway/durward/internal/audit/format"
+	"github.com/durward-gateway/durward/internal/audit/query"
 	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
@@ -76,7 +77,7 @@ func number[T comparable](n T) *T {
 	return &n
 }
 
-func viewAudit(r audit.Row) auditView {
+func viewAudit(r query.Row) auditView {
 	v := auditView{
 		ID: r.ID, Time: routes.Instant(r.At), Kind: r.Kind, Event: r.Event, UserID: routes.Optional(r.UserID), AgentID: routes.Optional(r.AgentID), Client: routes.Optional(r.Client),
 		Session: routes.Optional(r.AuditEntry.Session), ServerID: routes.Optional(r.ServerID), Server: routes.Optional(r.Server), Method: routes.Optional(r.Method), Tool: routes.Optional(r.Tool),
@@ -115,7 +116,7 @@ func (q *request) span() (from, to time.Time) {
 
 // listAudit lists the events of the organization, newest first.
 func listAudit(q *request) (any, error) {
-	f := audit.Filter{OrganizationID: q.Organization()}
+	f := query.Filter{OrganizationID: q.Organization()}
 	f.From, f.To = q.span()
 	for _, word := range q.Query.Enums("kind", string(storage.AuditCall), string(storage.AuditCredential), string(storage.AuditAdmin),
 		string(storage.AuditLogin), string(storage.AuditApproval)) {

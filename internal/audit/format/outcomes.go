@@ -17,7 +17,7 @@ import (
 //
 // A brief id is that of an intent whose time is the outcome's less the duration.
 const (
-	outcomesName = 'B' // the member's name in a text
+	groupName = 'B' // the member's name in a text
 	// MaxOutcomes is part of the format: a reader refuses a list that has more.
 	MaxOutcomes = 64
 	// GroupSpan is more than the time between an outcome and its record. A reader that reads so much further finds the
@@ -30,7 +30,7 @@ const (
 
 // appendOutcomes appends the outcomes of an entry with the time at.
 func appendOutcomes(b []byte, at time.Time, all []storage.AuditOutcome) []byte {
-	b = append(appendName(b, outcomesName), '[')
+	b = append(appendName(b, groupName), '[')
 	last := at.UnixNano()
 	for i := range all {
 		o := &all[i]

@@ -32,7 +32,7 @@ var longNames = [128]string{
 	'm': "mcp_server_id", 'n': "server", 'r': "method", 'o': "tool", 'd': "decision", 'e': "rule", 'p': "policy_id",
 	'q': "policy_revision", 'w': "approval_id", 'x': "shadow", 'y': "roles", 'z': "groups", 'g': "arguments_digest",
 	'j': "arguments", 'b': "outcome", 'h': "duration_ns", 'f': "upstream_status", '1': "trace_id", '2': "detail",
-	outcomesName: "outcomes",
+	groupName: "outcomes",
 }
 
 // IsShort reports whether an entry's text is its short form.
@@ -114,7 +114,7 @@ func expand(text []byte) ([]byte, error) {
 			if long, ok = appendWholeDigest(long, value); !ok {
 				long = append(long, value...)
 			}
-		case outcomesName:
+		case groupName:
 			var ok bool
 			if long, ok = expandOutcomes(long, value, nanos); !ok {
 				return nil, errShort

@@ -4,15 +4,15 @@ import (
 	"context"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/audit"
+	"github.com/durward-gateway/durward/internal/audit/query"
 	"github.com/durward-gateway/durward/storage"
 )
 
 // Query reads a page of the audit log, newest first.
-func (r *Recorder) Query(ctx context.Context, f audit.Filter, page storage.PageRequest) (storage.Page[audit.Row], error) {
+func (r *Recorder) Query(ctx context.Context, f query.Filter, page storage.PageRequest) (storage.Page[query.Row], error) {
 	t, err := r.Open() //nolint:contextcheck // what is opened outlives the request
 	if err != nil {
-		return storage.Page[audit.Row]{}, err
+		return storage.Page[query.Row]{}, err
 	}
 	return t.Query(ctx, f, page)
 }
@@ -27,5 +27,5 @@ func (r *Recorder) Records(ctx context.Context, organization string, from, to ti
 	if err := t.Ship(ctx); err != nil {
 		return err
 	}
-	return audit.Records(ctx, r.place.Store, storage.AuditFilter{OrganizationID: organization, From: from, To: to}, each)
+	return query.Records(ctx, r.place.Store, storage.AuditFilter{OrganizationID: organization, From: from, To: to}, each)
 }

@@ -1,4 +1,4 @@
-package audit
+package query
 
 import (
 	"bytes"
@@ -13,12 +13,13 @@ import (
 
 	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/internal/audit/former"
+	"github.com/durward-gateway/durward/internal/audit/segments"
 	"github.com/durward-gateway/durward/storage"
 )
 
 // Everything calls each with all records of an organization between two times. With "*" it takes the records of all
 // organizations and the gateway's own. It first reads the store, oldest records first, then the records in the journals
-// of dir that are not yet in the store. It does not check hashes: Verify does. It may run beside a gateway, and passes
+// of dir that are not yet in the store. It does not check hashes: package verify does. It may run beside a gateway, and passes
 // each record once. It stops at the first error of each.
 func Everything(ctx context.Context, dir string, store storage.Audits, organization string, from, to time.Time, each func(*storage.AuditRecord) error) error {
 	journals, err := openJournals(dir)
@@ -80,7 +81,7 @@ type recordName struct {
 // journalFile is an open segment of a journal, with the size it had when it was opened. It can be read to that size even
 // after a gateway has shipped and removed the file.
 type journalFile struct {
-	file          *segmentText
+	file          *segments.Text
 	node, segment string
 	size          int64
 }
@@ -88,7 +89,7 @@ type journalFile struct {
 // openJournals opens all segments of the journals in a directory. With an error it also returns the segments that it has
 // opened.
 func openJournals(root string) ([]journalFile, error) {
-	dirs, err := nodeDirs(root)
+	dirs, err := segments.Nodes(root)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -97,20 +98,20 @@ func openJournals(root string) ([]journalFile, error) {
 	}
 	var all []journalFile
 	for _, dir := range dirs {
-		numbers, err := segments(dir)
+		numbers, err := segments.List(dir)
 		if err != nil {
 			return all, err
 		}
 		for _, number := range numbers {
-			f, err := openSegment(dir, number)
+			f, err := segments.Open(dir, number)
 			if errors.Is(err, os.ErrNotExist) {
 				continue // it was shipped and removed after it was listed
 			}
 			if err != nil {
 				return all, err
 			}
-			all = append(all, journalFile{file: f, node: filepath.Base(dir), segment: segmentName(number)})
-			if all[len(all)-1].size, err = f.size(); err != nil {
+			all = append(all, journalFile{file: f, node: filepath.Base(dir), segment: segments.Name(number)})
+			if all[len(all)-1].size, err = f.Size(); err != nil {
 				return all, err
 			}
 		}

@@ -1,4 +1,4 @@
-package audit
+package verify
 
 import (
 	"cmp"
@@ -15,12 +15,13 @@ import (
 
 	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/internal/audit/former"
+	"github.com/durward-gateway/durward/internal/audit/segments"
 	"github.com/durward-gateway/durward/storage"
 )
 
 // readSegment reads a segment's file line by line and computes its chains.
 func (v *verification) readSegment(n *nodeEvidence, dir string, number int) error {
-	f, err := openSegment(dir, number)
+	f, err := segments.Open(dir, number)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil // it was shipped and removed after it was listed
 	}
@@ -28,7 +29,7 @@ func (v *verification) readSegment(n *nodeEvidence, dir string, number int) erro
 		return err
 	}
 	defer f.Close()
-	name := segmentName(number)
+	name := segments.Name(number)
 	r := &segmentReader{verification: v, node: n, name: name, file: new(fileEvidence), chains: make(map[string]*storage.AuditChain), parser: former.NewParser()}
 	n.files[name] = r.file
 	lines := format.NewLines(f)
@@ -61,13 +62,13 @@ func (v *verification) readSegment(n *nodeEvidence, dir string, number int) erro
 // checkTail finds records of a segment that the store has and that are gone from the segment's file. The file may have
 // lacked them when it was read first. So it is read again: records are in the file before they are in the store.
 func (v *verification) checkTail(n *nodeEvidence, dir string, number int) error {
-	name := segmentName(number)
+	name := segments.Name(number)
 	if file := n.files[name]; file == nil || file.header == nil || !n.ahead(name, file.checkpoint, func(organization string) int64 {
 		return n.chain(organization, name).inJournal()
 	}, nil) {
 		return nil
 	}
-	f, err := openSegment(dir, number)
+	f, err := segments.Open(dir, number)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil // it was shipped and removed meanwhile
 	}
@@ -75,16 +76,16 @@ func (v *verification) checkTail(n *nodeEvidence, dir string, number int) error 
 		return err
 	}
 	defer f.Close()
-	all, err := scanFrom(f, n.name, name, nil)
+	all, err := segments.ScanFrom(f, n.name, name, nil)
 	if err != nil {
 		return err
 	}
 	checkpoint := int64(0)
-	if all.checkpoint != nil {
-		checkpoint = all.checkpoint.Number
+	if all.Checkpoint != nil {
+		checkpoint = all.Checkpoint.Number
 	}
 	n.ahead(name, checkpoint, func(organization string) int64 {
-		if c := all.chains[organization]; c != nil {
+		if c := all.Chains[organization]; c != nil {
 			return c.Sequence
 		}
 		return 0
@@ -342,6 +343,9 @@ func (v *verification) checkHeads(ctx context.Context, store Source, before []st
 	return nil
 }
 
+// pageChunks is the number of chunks that are read at once.
+const pageChunks = 256
+
 // readChunks reads the chunks of an organization, the latest first, a page at a time.
 func (v *verification) readChunks(ctx context.Context, store Source, organization string) error {
 	type key struct {
@@ -349,7 +353,7 @@ func (v *verification) readChunks(ctx context.Context, store Source, organizatio
 		first         int64
 	}
 	seen := make(map[key]bool)
-	filter := storage.AuditFilter{OrganizationID: organization, Limit: 8 * pageChunks}
+	filter := storage.AuditFilter{OrganizationID: organization, Limit: pageChunks}
 	for {
 		chunks, err := store.AuditChunks(ctx, filter)
 		if err != nil {

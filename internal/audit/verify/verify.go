@@ -1,4 +1,4 @@
-package audit
+package verify
 
 import (
 	"cmp"
@@ -14,10 +14,11 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/audit/format"
+	"github.com/durward-gateway/durward/internal/audit/segments"
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Source is the part of a store that Verify reads.
+// Source is the part of a store that Log reads.
 type Source interface {
 	AuditChains(ctx context.Context, node string) ([]storage.AuditChain, error)
 	AuditChunks(ctx context.Context, f storage.AuditFilter) ([]storage.AuditChunk, error)
@@ -64,15 +65,15 @@ type Anchor struct {
 	Hash   string
 }
 
-// Keys holds the keys with which Verify checks.
+// Keys holds the keys with which Log checks.
 type Keys struct {
 	Signatures format.Verifier
 	// MACs checks the MACs of records, for which it needs the master key. It is nil for auditors who must not hold that
-	// key: then Verify only finds missing MACs.
+	// key: then Log only finds missing MACs.
 	MACs storage.AuditMACs
 }
 
-// Report lists the findings of Verify, and counts what it has checked.
+// Report lists the findings of Log, and counts what it has checked.
 type Report struct {
 	Findings []Finding
 	// Notes has facts that an auditor should know and that are no sign of tampering.
@@ -88,7 +89,7 @@ const maxFindings = 1000
 // ErrNothing reports that there is no audit log to verify.
 var ErrNothing = errors.New("there is no audit log here")
 
-// Journals names the place of the journals for Verify.
+// Journals names the place of the journals for Log.
 type Journals struct {
 	// Dir is the directory with a directory for each node. "" or a missing directory: there are no journals.
 	Dir string
@@ -97,9 +98,9 @@ type Journals struct {
 	All bool
 }
 
-// Verify checks journals and store against each other and against the signed checkpoints. It changes nothing, and may run
+// Log checks journals and store against each other and against the signed checkpoints. It changes nothing, and may run
 // beside a gateway. It returns an error when something could not be read. Signs of tampering are in the report.
-func Verify(ctx context.Context, journals Journals, store Source, keys Keys) (Report, error) {
+func Log(ctx context.Context, journals Journals, store Source, keys Keys) (Report, error) {
 	v := &verification{keys: keys, all: journals.All, here: make(map[string]bool), nodes: make(map[string]*nodeEvidence)}
 	dir := journals.Dir
 	// The order allows a gateway to run at the same time. A record is in the journal until it is in the store, and in the
@@ -125,7 +126,7 @@ func Verify(ctx context.Context, journals Journals, store Source, keys Keys) (Re
 		n := v.nodes[name]
 		v.checkNode(n)
 		for _, name := range slices.Sorted(maps.Keys(n.files)) {
-			number, _ := segmentNumber(name)
+			number, _ := segments.Number(name)
 			if err := v.checkTail(n, filepath.Join(dir, n.name), number); err != nil {
 				return v.report, fmt.Errorf("reading segment %s again: %w", name, err)
 			}
@@ -133,6 +134,9 @@ func Verify(ctx context.Context, journals Journals, store Source, keys Keys) (Re
 	}
 	return v.report, nil
 }
+
+// chainName names a chain of a node.
+type chainName struct{ organization, segment string }
 
 type verification struct {
 	keys   Keys
@@ -367,17 +371,17 @@ func (v *verification) checkNode(n *nodeEvidence) {
 	v.noteUncovered(n)
 	last := 0
 	for name := range n.chains {
-		number, _ := segmentNumber(name.segment)
+		number, _ := segments.Number(name.segment)
 		last = max(last, number)
 	}
 	for number := 1; number <= max(last, n.newest); number++ {
 		switch {
 		case number <= n.newest:
-			v.checkSegment(n, segmentName(number), number == n.newest)
+			v.checkSegment(n, segments.Name(number), number == n.newest)
 		case !n.meanwhile[number]:
-			v.find(Finding{Node: n.name, Segment: segmentName(number), Problem: "the segment and its final checkpoint are gone"})
+			v.find(Finding{Node: n.name, Segment: segments.Name(number), Problem: "the segment and its final checkpoint are gone"})
 		default:
-			v.report.Notes = append(v.report.Notes, "node "+n.name+", segment "+segmentName(number)+" was written meanwhile and is not verified")
+			v.report.Notes = append(v.report.Notes, "node "+n.name+", segment "+segments.Name(number)+" was written meanwhile and is not verified")
 		}
 	}
 }
@@ -411,17 +415,17 @@ func (v *verification) readMeanwhile(ctx context.Context, dir string, store Sour
 	for _, n := range v.nodes {
 		ended := 0
 		for name := range n.finals {
-			number, _ := segmentNumber(name)
+			number, _ := segments.Number(name)
 			ended = max(ended, number)
 		}
 		n.newest = ended
 		for name := range n.files {
-			number, _ := segmentNumber(name)
+			number, _ := segments.Number(name)
 			n.newest = max(n.newest, number)
 		}
 		if !n.local {
 			for name := range n.chains {
-				if name.segment == segmentName(ended+1) {
+				if name.segment == segments.Name(ended+1) {
 					n.newest = ended + 1
 				}
 			}
@@ -430,7 +434,7 @@ func (v *verification) readMeanwhile(ctx context.Context, dir string, store Sour
 		if !n.local || dir == "" {
 			continue
 		}
-		numbers, err := segments(filepath.Join(dir, n.name))
+		numbers, err := segments.List(filepath.Join(dir, n.name))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("listing segments: %w", err)
 		}
@@ -449,7 +453,7 @@ func (v *verification) readMeanwhile(ctx context.Context, dir string, store Sour
 		if n == nil || err != nil || !format.CheckSignature(c, v.keys.Signatures) {
 			continue
 		}
-		number, _ := segmentNumber(c.Segment)
+		number, _ := segments.Number(c.Segment)
 		if !n.local {
 			n.meanwhile[number], n.meanwhile[number+1] = true, true // the node may have begun another segment
 		} else if said.Final {
@@ -561,7 +565,7 @@ func (v *verification) readJournals(dir string) error {
 	if dir == "" {
 		return nil
 	}
-	dirs, err := nodeDirs(dir)
+	dirs, err := segments.Nodes(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -569,7 +573,7 @@ func (v *verification) readJournals(dir string) error {
 		return fmt.Errorf("listing journals: %w", err)
 	}
 	for _, dir := range dirs {
-		numbers, err := segments(dir)
+		numbers, err := segments.List(dir)
 		if errors.Is(err, os.ErrNotExist) {
 			continue // it was shipped and removed after it was listed
 		}
@@ -577,7 +581,7 @@ func (v *verification) readJournals(dir string) error {
 			return fmt.Errorf("listing segments: %w", err)
 		}
 		v.here[filepath.Base(dir)] = true
-		kept, err := filepath.Glob(filepath.Join(dir, "*"+damagedSuffix))
+		kept, err := filepath.Glob(filepath.Join(dir, "*"+segments.DamagedSuffix))
 		if err != nil {
 			return fmt.Errorf("listing segments: %w", err)
 		}
@@ -590,7 +594,7 @@ func (v *verification) readJournals(dir string) error {
 		}
 		for _, number := range numbers {
 			if err := v.readSegment(n, dir, number); err != nil {
-				return fmt.Errorf("reading segment %s: %w", segmentName(number), err)
+				return fmt.Errorf("reading segment %s: %w", segments.Name(number), err)
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package audit
+package verify
 
 import (
 	"cmp"
@@ -12,7 +12,7 @@ import (
 
 // Standing counts the records by the proof that they have.
 type Standing struct {
-	// Checked reports whether MACs were checked. Else Verify only looked whether there are MACs.
+	// Checked reports whether MACs were checked. Else Log only looked whether there are MACs.
 	Checked bool
 	// Sealed is the number of records that have a MAC, or are covered by the MAC of a later record in their chunk. Since
 	// is the time of the first one.

@@ -1,6 +1,6 @@
 //go:build unix
 
-package audit
+package segments
 
 import (
 	"errors"
@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// openNonblocking is the flag with which opening a pipe does not wait for a reader of the pipe.
-const openNonblocking = syscall.O_NONBLOCK
+// Nonblocking is the flag with which opening a pipe does not wait for a reader of the pipe.
+const Nonblocking = syscall.O_NONBLOCK
 
-// lock locks the file, or fails with errLocked. The lock ends with the process.
-func lock(path string) (unlock func(), err error) {
+// Lock locks the file, or fails with ErrLocked. The lock ends with the process.
+func Lock(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
@@ -20,7 +20,7 @@ func lock(path string) (unlock func(), err error) {
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		_ = f.Close() // the lock's error is enough
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, errLocked
+			return nil, ErrLocked
 		}
 		return nil, err
 	}

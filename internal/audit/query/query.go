@@ -1,4 +1,5 @@
-package audit
+// Package query reads pages and spans of the audit log in a store.
+package query
 
 import (
 	"cmp"
@@ -47,16 +48,8 @@ func (f *Filter) passes(e *storage.AuditEntry) bool {
 	return true
 }
 
-// Query reads one page of the audit log, newest first. It includes all records of this node.
-func (t *Trail) Query(ctx context.Context, f Filter, page storage.PageRequest) (storage.Page[Row], error) {
-	if err := t.Ship(ctx); err != nil {
-		return storage.Page[Row]{}, err
-	}
-	return Query(ctx, t.store, f, page)
-}
-
-// Query reads one page of the records in the store, newest first.
-func Query(ctx context.Context, store storage.Audits, f Filter, page storage.PageRequest) (storage.Page[Row], error) {
+// Page reads one page of the records in the store, newest first.
+func Page(ctx context.Context, store storage.Audits, f Filter, page storage.PageRequest) (storage.Page[Row], error) {
 	var result storage.Page[Row]
 	first := (page.Number - 1) * page.Limit
 	to := f.To.Truncate(format.Precision)
@@ -64,7 +57,7 @@ func Query(ctx context.Context, store storage.Audits, f Filter, page storage.Pag
 	err := backwards(ctx, store, storage.AuditFilter{OrganizationID: f.OrganizationID, From: f.From, To: to.Add(format.GroupSpan)}, func(r *storage.AuditRecord) {
 		e, err := format.EntryOf(r)
 		if err != nil {
-			return // tampered with: Verify reports it
+			return // tampered with: a verification reports it
 		}
 		if completed.take(&e, to) || !e.At.Before(to) {
 			return
@@ -163,7 +156,7 @@ func readWindow(ctx context.Context, store storage.Audits, f storage.AuditFilter
 		}
 	}
 	for i := range chunks {
-		records, _ := former.ReadChunk(&chunks[i]) // tampered records are shown too; Verify reports them
+		records, _ := former.ReadChunk(&chunks[i]) // tampered records are shown too; a verification reports them
 		w.take(records, f.To)
 	}
 	own, err := store.AuditRecords(ctx, storage.AuditFilter{OrganizationID: f.OrganizationID, From: w.from, To: f.To})
