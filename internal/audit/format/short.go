@@ -88,71 +88,113 @@ func expand(text []byte) ([]byte, error) {
 	if text = flat(text); !json.Valid(text) {
 		return nil, errShort
 	}
-	long := make([]byte, 0, 2*len(text)+64)
-	kind, event, completes := false, false, false
-	var id []byte
-	var nanos int64
-	brief := 0 // position of a brief id until the time is known; 0: there is none
-	for rest := text[1:]; len(rest) > len(`"i":`) && rest[0] == '"' && rest[1] < 128 && longNames[rest[1]] != "" && rest[2] == '"' && rest[3] == ':'; {
-		name := rest[1]
-		value := rest[4:][:valueSize(rest[4:])]
+	l := longForm{text: make([]byte, 0, 2*len(text)+64)}
+	for rest := text[1:]; startsMember(rest); {
+		name, value := rest[1], rest[4:][:valueSize(rest[4:])]
 		rest = rest[4+len(value):]
-		long = append(append(append(long, ',', '"'), longNames[name]...), '"', ':')
-		switch name {
-		case 't':
-			var err error
-			if nanos, err = strconv.ParseInt(string(value), 10, 64); err != nil {
-				return nil, errShort
-			}
-			if brief > 0 {
-				copy(long[brief:], WholeID(unquoted(id), nanos))
-				brief = 0
-			}
-			long = appendTime(long, nanos)
-		case 'g':
-			var ok bool
-			if long, ok = appendWholeDigest(long, value); !ok {
-				long = append(long, value...)
-			}
-		case groupName:
-			var ok bool
-			if long, ok = expandOutcomes(long, value, nanos); !ok {
-				return nil, errShort
-			}
-		default:
-			switch {
-			case name == 'i' && id == nil:
-				id = value
-				if isBrief(unquoted(id)) {
-					brief, value = len(long)+1, zeroID
-				}
-			case name == 'c' && string(value) == `""`:
-				value = id
-				// The id is the first member.
-				if own := long[len(`,"id":`):][:len(id)]; len(own) == 36+len(`""`) && own[idVersion] == '7' {
-					own[idVersion] = '8'
-				}
-			}
-			kind, event, completes = kind || name == 'k', event || name == 'v', completes || name == 'c'
-			long = append(long, value...)
-		}
-		if rest[0] == ',' {
-			rest = rest[1:]
-			continue
-		}
-		if brief > 0 {
+		if !l.add(name, value) {
 			return nil, errShort
 		}
-		if !kind {
-			long = append(long, `,"kind":"`+string(storage.AuditCall)+`"`...)
+		if rest[0] != ',' {
+			return l.end()
 		}
-		if !event {
-			long = append(append(append(long, `,"event":"`...), UsualEvent(completes)...), '"')
-		}
-		long[0] = '{'
-		return append(long, '}'), nil
+		rest = rest[1:]
 	}
 	return nil, errShort
+}
+
+// startsMember reports whether the rest of a text begins with a member that has a known name.
+func startsMember(rest []byte) bool {
+	return len(rest) > len(`"i":`) && rest[0] == '"' && rest[1] < 128 && longNames[rest[1]] != "" && rest[2] == '"' && rest[3] == ':'
+}
+
+// longForm collects the members of the long form.
+type longForm struct {
+	text  []byte
+	id    []byte // nil: there is none yet
+	nanos int64
+	brief int // position of a brief id until the time is known; 0: there is none
+
+	kind, event, completes bool // the members that the entry has
+}
+
+// add adds a member of the short form. It is not ok when the value is none of that member.
+func (l *longForm) add(name byte, value []byte) (ok bool) {
+	l.text = append(append(append(l.text, ',', '"'), longNames[name]...), '"', ':')
+	switch name {
+	case 't':
+		return l.addTime(value)
+	case 'g':
+		if l.text, ok = appendWholeDigest(l.text, value); !ok {
+			l.text = append(l.text, value...)
+		}
+		return true
+	case groupName:
+		l.text, ok = expandOutcomes(l.text, value, l.nanos)
+		return ok
+	case 'i':
+		if l.id == nil {
+			value = l.ownID(value)
+		}
+	case 'c':
+		l.completes = true
+		if string(value) == `""` {
+			value = l.impliedCall()
+		}
+	case 'k':
+		l.kind = true
+	case 'v':
+		l.event = true
+	}
+	l.text = append(l.text, value...)
+	return true
+}
+
+func (l *longForm) addTime(value []byte) bool {
+	var err error
+	if l.nanos, err = strconv.ParseInt(string(value), 10, 64); err != nil {
+		return false
+	}
+	if l.brief > 0 {
+		copy(l.text[l.brief:], WholeID(unquoted(l.id), l.nanos))
+		l.brief = 0
+	}
+	l.text = appendTime(l.text, l.nanos)
+	return true
+}
+
+// ownID notes the entry's id, and returns its value. For a brief id it is a placeholder: the time comes later.
+func (l *longForm) ownID(value []byte) []byte {
+	l.id = value
+	if isBrief(unquoted(value)) {
+		l.brief = len(l.text) + 1
+		return zeroID
+	}
+	return value
+}
+
+// impliedCall returns the value of a call that is the id, and gives the entry an id of its own.
+func (l *longForm) impliedCall() []byte {
+	// The id is the first member.
+	if own := l.text[len(`,"id":`):][:len(l.id)]; len(own) == 36+len(`""`) && own[idVersion] == '7' {
+		own[idVersion] = '8'
+	}
+	return l.id
+}
+
+// end adds the members that the short form leaves out.
+func (l *longForm) end() ([]byte, error) {
+	if l.brief > 0 {
+		return nil, errShort
+	}
+	if !l.kind {
+		l.text = append(l.text, `,"kind":"`+string(storage.AuditCall)+`"`...)
+	}
+	if !l.event {
+		l.text = append(append(append(l.text, `,"event":"`...), UsualEvent(l.completes)...), '"')
+	}
+	l.text[0] = '{'
+	return append(l.text, '}'), nil
 }
 
 // unquoted returns the inside of a JSON string, with its escapes. It returns nil for other values.

@@ -1,6 +1,6 @@
 // Package former reads what former versions of durward have written: segments of formats 1 to 6, the ring beside them, and
 // chunks of formats 1 to 6. Nothing writes these any more. The package goes away with the next release, which reads only
-// what this one writes.
+// what this one writes. Stores keep chunks for longer than a release: before that, those must be written anew.
 package former
 
 import (
