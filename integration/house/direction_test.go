@@ -101,6 +101,19 @@ var directions = []struct {
 		imports: func(_, imported string) bool { return within(imported, "caddyfile", "modules", "internal", "storage") },
 	},
 	{
+		name:    "the forms of the audit log import the vocabulary of storage, and what packs chunks",
+		of:      is("internal/audit/format"),
+		imports: func(_, imported string) bool { return imported == "storage" },
+		links:   func(dep string) bool { return strings.HasPrefix(dep, "github.com/klauspost/compress/") },
+	},
+	{
+		name: "who reads the audit log does not import who writes it",
+		of:   func(pkg string) bool { return below("internal/audit")(pkg) && !within(pkg, "internal/audit/record") },
+		imports: func(_, imported string) bool {
+			return imported == "storage" || within(imported, "internal/audit/format", "internal/audit/former", "internal/audit/segments")
+		},
+	},
+	{
 		name:    "modules/standard only gathers what it links",
 		of:      in("modules/standard"),
 		imports: func(_, imported string) bool { return within(imported, "modules", "storage") },
