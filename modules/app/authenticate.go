@@ -142,7 +142,7 @@ func (c *Core) person(ctx context.Context, claims *token.Claims, identity Identi
 
 // resolve finds the organization and the user that a token names, or makes them when they are new. issued is the time
 // of issue of the token; it is zero for a token that has none, or that does not have all facts of the user's tokens.
-func (c *Core) resolve(ctx context.Context, who caller.Identity, rules *IdentityRules, issued time.Time) (Caller, error) {
+func (c *Core) resolve(ctx context.Context, who caller.Identity, rules *caller.Rules, issued time.Time) (Caller, error) {
 	now := time.Now()
 	organization, err := c.Store.ResolveOrganization(ctx, who.Organization, now)
 	if err != nil {

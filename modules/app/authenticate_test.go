@@ -40,9 +40,9 @@ type issuer struct {
 func (i *issuer) Bind(Binding) error        { return nil }
 func (i *issuer) IssuerID() string          { return issuerID }
 func (i *issuer) Verifier() *token.Verifier { return i.verifier }
-func (i *issuer) Rules() IdentityRules {
+func (i *issuer) Rules() caller.Rules {
 	i.verdicts.Add(1)
-	return IdentityRules{Mapping: caller.Mapping{}, AdminRole: "admin"}
+	return caller.Rules{Mapping: caller.Mapping{}, AdminRole: "admin"}
 }
 
 func (i *issuer) Key(context.Context, string, string) (any, error) {

@@ -58,7 +58,7 @@ type Identity interface {
 	Verifier() *token.Verifier
 	// Rules returns the rules for the claims of its tokens: which of them hold organization, roles, groups and agent, and
 	// their meaning.
-	Rules() IdentityRules
+	Rules() caller.Rules
 }
 
 // ScopedIdentity is implemented by identities whose clients have to ask for scopes.
@@ -66,13 +66,6 @@ type ScopedIdentity interface {
 	Identity
 	// RequestedScopes returns the scopes that clients should ask for; each is a scope of RFC 6749 section 3.3.
 	RequestedScopes() []string
-}
-
-// IdentityRules holds the rules for reading the claims of one issuer.
-type IdentityRules struct {
-	caller.Mapping
-	// AdminRole is the role that makes an administrator.
-	AdminRole string
 }
 
 // Binding holds the parts of the gateway that an identity may use.

@@ -97,8 +97,8 @@ func (i *Identity) IssuerID() string { return i.surroundings.provider.Issuer() }
 func (i *Identity) Verifier() *token.Verifier { return i.verifier }
 
 // Rules implements app.Identity.
-func (i *Identity) Rules() app.IdentityRules {
-	return app.IdentityRules{Mapping: caller.Mapping{Issuer: ownerIssuer}, AdminRole: "admin"}
+func (i *Identity) Rules() caller.Rules {
+	return caller.Rules{Mapping: caller.Mapping{Issuer: ownerIssuer}, AdminRole: "admin"}
 }
 
 // Handler implements app.DevelopmentIdentity.

@@ -187,12 +187,12 @@ func (o *OIDC) Verifier() *token.Verifier { return o.verifier }
 func (o *OIDC) IssuerID() string { return o.Issuer }
 
 // Rules implements app.Identity.
-func (o *OIDC) Rules() app.IdentityRules {
+func (o *OIDC) Rules() caller.Rules {
 	role := o.AdminRole
 	if role == "" {
 		role = "admin"
 	}
-	return app.IdentityRules{
+	return caller.Rules{
 		Mapping: caller.Mapping{
 			Paths: o.paths, Separator: o.ClaimSeparator, Organization: o.organization, SharedOrganizations: o.SharedOrganizations,
 		},

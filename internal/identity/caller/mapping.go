@@ -81,6 +81,13 @@ type Mapping struct {
 	SharedOrganizations []string
 }
 
+// Rules holds the rules for reading the claims of one issuer.
+type Rules struct {
+	Mapping
+	// AdminRole is the role that makes an administrator.
+	AdminRole string
+}
+
 // Identity identifies the caller by the facts of the token.
 type Identity struct {
 	Issuer       string // see Mapping.Issuer
