@@ -75,6 +75,13 @@ var directions = []struct {
 		links:   func(string) bool { return false },
 	},
 	{
+		name: "callers are proven without the rooms that work for them",
+		of:   is("internal/identity/authn"),
+		imports: func(_, imported string) bool {
+			return within(imported, "internal/cache", "internal/identity", "internal/policy/engine", "internal/seal", "internal/strictjson", "storage")
+		},
+	},
+	{
 		name: "the evaluator knows servers and their policies, and no callers",
 		of:   in("internal/policy/evaluator"),
 		imports: func(_, imported string) bool {

@@ -54,6 +54,13 @@ func (r *AgentRules) check() error {
 	return nil
 }
 
+// AgentAllowed reports whether the call's client may use /mcp and /sse: with `agents require_registered` only one that is
+// registered may.
+func (c *Call) AgentAllowed() bool { return c.Agent != nil || !c.AgentRequired() }
+
+// AgentRequired reports whether the client loses its right to use /mcp and /sse when its agent is deleted.
+func (c *Call) AgentRequired() bool { return c.Core.agents.RequireRegistered }
+
 // agentRules returns the rules that are in force.
 func (a *App) agentRules() AgentRules {
 	if a.Agents != nil {

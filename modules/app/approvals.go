@@ -53,9 +53,9 @@ func (c *Core) ApprovalWarning() string {
 	return "Nobody can approve calls outside of MCP clients that ask their user themselves: this gateway has no page for it. Set up an identity with a `login_client`, or `approval_clients`"
 }
 
-// Decider returns the caller in the role of a person who decides on held calls with a token.
-func (c *Caller) Decider() approval.Decider {
-	return approval.Decider{OrganizationID: c.OrganizationID, UserID: c.UserID, Client: c.Agent, Machine: c.Machine}
+// Decider returns the call's caller in the role of a person who decides on held calls with a token.
+func (c *Call) Decider() approval.Decider {
+	return approval.Decider{OrganizationID: c.Caller.OrganizationID, UserID: c.Caller.UserID, Client: c.Caller.Agent, Machine: c.Caller.Machine}
 }
 
 // Decider returns the browser's user in the role of a person who decides on held calls on the gateway's page.

@@ -186,31 +186,16 @@ const maxKeptRoles = 4 << 10
 
 // addRoles notes the roles and groups that the policies saw, so that another policy can be tried on the call later.
 func (c *Call) addRoles(e *storage.AuditEntry) {
-	if c.key != nil && (c.key.unknown.Roles || c.key.unknown.Groups) {
+	if c.bearer.RolesUnknown() {
 		record.Add(e, "roles_unknown", true)
 		return
 	}
-	var size int
-	if c.token != nil {
-		size = c.token.names
-	} else {
-		size = sizeOf(c.Caller.Roles, c.Caller.Groups)
-	}
+	size := c.bearer.RolesSize()
 	if size > maxKeptRoles {
 		record.Add(e, "roles_bytes", size)
 		return
 	}
 	e.Roles, e.Groups = known(c.Caller.Roles), known(c.Caller.Groups)
-}
-
-// sizeOf returns the length of all names.
-func sizeOf(lists ...[]string) (size int) {
-	for _, names := range lists {
-		for _, name := range names {
-			size += len(name)
-		}
-	}
-	return size
 }
 
 // known returns a list that is written even when it is empty.

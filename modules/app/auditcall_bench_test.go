@@ -11,6 +11,7 @@ import (
 	"github.com/durward-gateway/durward/internal/audit"
 	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/internal/audit/record/recordtest"
+	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/mcp/inbound"
 	"github.com/durward-gateway/durward/internal/policy/engine"
 	"github.com/durward-gateway/durward/internal/policy/evaluator"
@@ -29,15 +30,15 @@ func BenchmarkAuditCall(b *testing.B) {
 	}
 	defer func() { _ = opened.Close() }()
 	core := &Core{Audit: log, Reader: inbound.New(inbound.Options{MaxBody: 1 << 20})}
-	bearer := &verified{caller: Caller{
+	who := &authn.Caller{
 		OrganizationID: "018f3c2e-0000-7000-8000-00000000000a", UserID: "018f3c2e-0000-7000-8000-0000000000a1", Subject: "alice",
 		Agent: "dev-agent", Roles: []string{"dev", "ops"}, Groups: []string{"eng"},
-	}}
+	}
 	server := &storage.Server{ID: "018f3c2e-0000-7000-8000-00000000000b", Slug: "github"}
 	r := httptest.NewRequestWithContext(b.Context(), http.MethodPost, "/mcp/github",
 		strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"create_issue","arguments":{"repository":"acme/shop","title":"a word"}}}`))
 	r.Header.Set("Content-Type", "application/json")
-	first := &Call{Core: core, Caller: &bearer.caller, Server: server}
+	first := &Call{Core: core, Caller: who, Server: server}
 	in, ok := first.ReadInbound(httptest.NewRecorder(), r)
 	if !ok {
 		b.Fatal("unreadable")
@@ -50,7 +51,7 @@ func BenchmarkAuditCall(b *testing.B) {
 		if n%16 == 0 {
 			runtime.Gosched() // as a call does that waits for its upstream
 		}
-		call.Core, call.Caller, call.Server, call.Inbound, call.audit = core, &bearer.caller, server, in, callAudit{}
+		call.Core, call.Caller, call.Server, call.Inbound, call.audit = core, who, server, in, callAudit{}
 		call.Decision = &call.decision
 		call.judged[0] = judged
 		call.Judged = call.judged[:]

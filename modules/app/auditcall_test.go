@@ -14,6 +14,7 @@ import (
 	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/internal/audit/record/recordtest"
+	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/mcp/inbound"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -56,7 +57,7 @@ func TestAuditBestEffort(t *testing.T) {
 	core := &Core{Audit: log, Reader: inbound.New(inbound.Options{MaxBody: 1 << 20})}
 	began := time.Now().Add(-time.Minute)
 	for _, refused := range []error{nil, audit.ErrUnavailable} {
-		call := &Call{Core: core, Caller: &Caller{OrganizationID: "018f3c2e-0000-7000-8000-00000000000a"}, Server: &storage.Server{ID: "018f3c2e-0000-7000-8000-00000000000b"}}
+		call := &Call{Core: core, Caller: &authn.Caller{OrganizationID: "018f3c2e-0000-7000-8000-00000000000a"}, Server: &storage.Server{ID: "018f3c2e-0000-7000-8000-00000000000b"}}
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/mcp/github", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay"}}`))
 		r.Header.Set("Content-Type", "application/json")
 		if _, ok := call.ReadInbound(httptest.NewRecorder(), r); !ok {

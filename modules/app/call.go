@@ -3,65 +3,24 @@ package app
 import (
 	"context"
 	"net/http"
-	"time"
 
-	"github.com/durward-gateway/durward/internal/audit/record"
-	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/mcp/inbound"
 	"github.com/durward-gateway/durward/internal/policy/evaluator"
 	"github.com/durward-gateway/durward/internal/ratelimit/admission"
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Caller is the party that makes a request: proven, and resolved against the store.
-type Caller struct {
-	Issuer         string
-	Subject        string
-	OrganizationID string
-	UserID         string
-	Name           string
-	Email          string
-	Roles          []string
-	Groups         []string
-	Teams          []string
-	Projects       []string
-	// Agent is the external id of the client that holds the token (azp, client_id).
-	Agent string
-	// Admin reports whether the caller has the issuer's administrator role.
-	Admin bool
-	// Machine reports whether there is no person behind the token (client credentials).
-	Machine bool
-	// ExpiresAt is the time from which the token is no longer valid, including the tolerance for clock differences; it is
-	// zero for a key that never ends.
-	ExpiresAt time.Time
-	// Key is the API key that the caller sent instead of a token; nil for tokens. The key of an organization or a group
-	// has no UserID, and its caller is a Machine. Keys with scope mcp have the roles, groups, teams and projects of their
-	// user's newest token, and the agent that they were made for. No key has the rights of an administrator. Other
-	// requests share it.
-	Key *APIKey
-}
-
-// Bearer returns the caller's name in records of refusals.
-func (c *Caller) Bearer() record.Bearer {
-	b := record.Bearer{OrganizationID: c.OrganizationID, UserID: c.UserID, Client: c.Agent}
-	if c.Key != nil {
-		b.KeyID = c.Key.ID
-	}
-	return b
-}
-
 // Call is one request on its way through the pipeline. durward_auth makes it; each step adds the facts that it
 // establishes. Only the call carries identity between the gateway's handlers, never a header.
 type Call struct {
 	Core *Core
 	// Caller is nil on the few public paths that need no token.
-	Caller *Caller
-	token  *verified   // source of Caller
-	key    *knownKey   // source of Caller, when it was no token
-	home   *keyHome    // key's
-	stood  cache.Epoch // the organization's epoch, read before Caller's standing
+	Caller *authn.Caller
+	bearer authn.Bearer // source of Caller
+	notes  *bearerNotes // about Caller; nil: there are none
 	// Server is set on /mcp/{name} and /sse/{name}. Other requests share it: it must not be changed.
 	Server *storage.Server
 	// Known is Server with the rules for calls to it, as the evaluator found it.
@@ -106,10 +65,11 @@ type CallLog struct {
 
 // Connection returns the memory of the connection that the caller's calls use; nil when nothing remembers it.
 func (c *Call) Connection() *connection.Recent {
-	if c.token == nil || c.Server == nil || c.Known.Server() != c.Server {
+	notes := c.tokenNotes()
+	if notes == nil || c.Server == nil || c.Known.Server() != c.Server {
 		return nil
 	}
-	return &c.token.connection
+	return &notes.connection
 }
 
 type callKey struct{}

@@ -15,6 +15,7 @@ import (
 	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/identity/apikey"
+	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/identity/websession"
 	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/mcp/inbound"
@@ -69,6 +70,8 @@ type Core struct {
 	Log      *slog.Logger
 	// Tests tests servers.
 	Tests *ServerTests
+	// Authenticator proves who sends a request.
+	Authenticator *authn.Authenticator
 	// Admitter decides whether rate limits let calls go on.
 	Admitter *admission.Admitter
 	// Audit is the audit log.
@@ -276,6 +279,7 @@ func (a *App) furnish(ctx context.Context, core *Core) (err error) {
 		return err
 	}
 	core.digester = apikey.NewDigester(core.Keyring)
+	core.Authenticator = core.newAuthenticator()
 	core.Accounts = core.newCatalog()
 	core.Audit.SetKeys(core.Keyring.Signer(record.SigningPurpose), core.Keyring.MAC(record.MACPurpose))
 	core.Browsers = websession.NewSealer(core.Keyring, core.PublicURL, func() time.Time { return core.Shared(time.Now()) })

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/mcp/inbound"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -31,7 +32,7 @@ func TestRefusedPlaceholders(t *testing.T) {
 		Reader:  inbound.New(inbound.Options{MaxBody: 1 << 10}),
 		Metrics: &Metrics{Calls: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total", Help: "Calls."}, []string{"family", "outcome"})},
 	}
-	call := &Call{Core: core, Caller: new(Caller), Server: new(storage.Server)}
+	call := &Call{Core: core, Caller: new(authn.Caller), Server: new(storage.Server)}
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/mcp/demo", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay"}}`))
 	r.Header = http.Header{"Content-Type": {"application/json"}, "Mcp-Protocol-Version": {"2026-07-28"}, "X-Session-Id": {"tag"}}
 	w := &headerLook{ResponseRecorder: httptest.NewRecorder(), call: call}

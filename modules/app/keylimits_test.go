@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/durward-gateway/durward/internal/identity/authn/authntest"
 	"github.com/durward-gateway/durward/internal/ratelimit/admission/admissiontest"
 	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/storage"
@@ -27,11 +28,11 @@ func TestModelsOfAKeyAreMatchedAnew(t *testing.T) {
 	k := newKeyring(t)
 	most := int64(10)
 	on := func(scope storage.Scope) storage.RateLimit {
-		return storage.RateLimit{ID: uuid.NewString(), OrganizationID: keyOrganization, Scope: scope, Traffic: storage.TrafficAll, Enabled: true, RequestsPerMinute: &most}
+		return storage.RateLimit{ID: uuid.NewString(), OrganizationID: authntest.OrganizationID, Scope: scope, Traffic: storage.TrafficAll, Enabled: true, RequestsPerMinute: &most}
 	}
 	stored := &changingLimits{of: []storage.RateLimit{on(storage.Scope{Type: storage.ScopeOrganization}), on(storage.Scope{Type: storage.ScopeModelAlias, Value: "small"})}}
 	k.core.Admitter = admissiontest.New(t, k.core.resources.epochs, stored, nil)
-	raw, _ := k.make(nil)
+	raw, _ := k.Make(nil)
 	matched := func(alias string) *limit.Matched {
 		t.Helper()
 		call, err := k.use(raw, here)
@@ -67,7 +68,7 @@ func TestModelsOfAKeyAreMatchedAnew(t *testing.T) {
 	if got := matched("small").Len(); got != 2 {
 		t.Errorf("before anybody could know of the change: %d counters", got)
 	}
-	k.core.resources.epochs.Bump(keyOrganization)
+	k.core.resources.epochs.Bump(authntest.OrganizationID)
 	if got := matched("small").Len(); got != 1 {
 		t.Errorf("after the change: %d counters", got)
 	}
@@ -77,7 +78,7 @@ func TestModelsOfAKeyAreMatchedAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	stored.of = nil
-	k.core.resources.epochs.Bump(keyOrganization)
+	k.core.resources.epochs.Bump(authntest.OrganizationID)
 	subject := call.LimitSubject(storage.TrafficLLM)
 	if m, err := k.core.Admitter.MatchModels(t.Context(), call.Admission(), &subject); err != nil || m.Len() != 0 {
 		t.Errorf("%v, %v", m, err)

@@ -10,11 +10,12 @@ import (
 // stack.
 func (c *Call) Admission() *admission.Call {
 	described := &admission.Call{State: &c.Limits, Organization: c.Caller.OrganizationID, Server: c.Server, Agent: c.Agent, Subject: c}
-	if c.token != nil {
-		described.Recent = &c.token.limits
-	}
-	if c.key != nil && c.Agent == nil {
-		described.RecentModels = &c.key.models
+	switch {
+	case c.notes == nil:
+	case c.Caller.Key == nil:
+		described.Recent = &c.notes.limits
+	case c.Agent == nil:
+		described.RecentModels = &c.notes.models
 	}
 	return described
 }

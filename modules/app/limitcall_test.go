@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/cache"
+	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/ratelimit/admission"
 	"github.com/durward-gateway/durward/internal/ratelimit/admission/admissiontest"
 	"github.com/durward-gateway/durward/storage"
@@ -13,7 +14,7 @@ import (
 // TestDescriptionsAllocateNothing checks that describing a call to the admitter takes no memory.
 func TestDescriptionsAllocateNothing(t *testing.T) {
 	core := &Core{Admitter: admissiontest.New(t, new(cache.Epochs), admissiontest.Limits(nil), time.Now)}
-	call := &Call{Core: core, Caller: &Caller{OrganizationID: "acme"}, Server: &storage.Server{ID: "s1"}, token: &verified{person: new(person)}}
+	call := &Call{Core: core, Caller: &authn.Caller{OrganizationID: "acme"}, Server: &storage.Server{ID: "s1"}, notes: new(bearerNotes)}
 	ctx := t.Context()
 	look := func() {
 		call.Limits = admission.State{}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/cache"
+	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/mcp/inbound"
 	"github.com/durward-gateway/durward/internal/ratelimit/admission"
 	"github.com/durward-gateway/durward/internal/ratelimit/admission/admissiontest"
@@ -42,11 +43,11 @@ func BenchmarkLimits(b *testing.B) {
 	} {
 		b.Run(bc.name, func(b *testing.B) {
 			core := &Core{Admitter: admissiontest.New(b, new(cache.Epochs), bc.limits, time.Now), Reader: inbound.New(inbound.Options{MaxBody: 1 << 20})}
-			bearer := &verified{person: new(person), caller: Caller{OrganizationID: "acme", UserID: "u", Subject: "alice", Email: "alice@example.com", Roles: []string{"dev", "ops"}, Groups: []string{"eng"}}}
+			who, notes := &authn.Caller{OrganizationID: "acme", UserID: "u", Subject: "alice", Email: "alice@example.com", Roles: []string{"dev", "ops"}, Groups: []string{"eng"}}, new(bearerNotes)
 			servers := []*storage.Server{{ID: "s1", Slug: "github"}, {ID: "s2", Slug: "slack"}}
 			r := httptest.NewRequestWithContext(b.Context(), http.MethodPost, "/mcp/github", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`))
 			r.Header.Set("Content-Type", "application/json")
-			first := &Call{Core: core, Caller: &bearer.caller, Server: servers[0]}
+			first := &Call{Core: core, Caller: who, Server: servers[0]}
 			in, ok := first.ReadInbound(httptest.NewRecorder(), r)
 			if !ok {
 				b.Fatal("unreadable")
@@ -54,7 +55,7 @@ func BenchmarkLimits(b *testing.B) {
 			w, call := httptest.NewRecorder(), new(Call)
 			b.ReportAllocs()
 			for n := 0; b.Loop(); n++ {
-				call.Core, call.Caller, call.token, call.Inbound, call.Limits = core, &bearer.caller, bearer, in, admission.State{}
+				call.Core, call.Caller, call.notes, call.Inbound, call.Limits = core, who, notes, in, admission.State{}
 				call.Server = servers[n%bc.servers]
 				if bc.off {
 					continue

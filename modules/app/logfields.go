@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/audit/record"
+	"github.com/durward-gateway/durward/internal/identity/authn"
 )
 
 // Annotate shows the call to the access log and to placeholders: {durward.org}, {durward.user}, {durward.agent},
@@ -67,9 +68,9 @@ func (c *Call) WriteLogFields(r *http.Request) {
 	}
 }
 
-func (c *Call) caller() Caller {
+func (c *Call) caller() authn.Caller {
 	if c.Caller == nil {
-		return Caller{}
+		return authn.Caller{}
 	}
 	return *c.Caller
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/credential/oauth"
-	"github.com/durward-gateway/durward/internal/identity/caller"
 	"github.com/durward-gateway/durward/internal/identity/oidclogin"
 	"github.com/durward-gateway/durward/internal/identity/token"
 	"github.com/durward-gateway/durward/internal/identity/websession"
@@ -107,33 +106,6 @@ func (c *Core) LoginClients() []string {
 func (c *Core) LoginProvider(issuer string) (*oidclogin.Provider, bool) {
 	p, ok := c.providers[issuer]
 	return p, ok
-}
-
-// ErrMachine reports that an ID token names a machine, which has no browser.
-var ErrMachine = errors.New("the ID token is a machine's")
-
-// ResolveLogin finds the user that a verified ID token names. It reads the token like bearer tokens of its issuer.
-// Errors are those of Authenticate, and ErrMachine.
-func (c *Core) ResolveLogin(ctx context.Context, claims *token.Claims) (*Caller, error) {
-	identity, ok := c.identities[claims.Issuer]
-	if !ok {
-		return nil, token.ErrInvalid
-	}
-	rules := identity.Rules()
-	who, err := caller.Map(claims, rules.Mapping)
-	if err != nil {
-		return nil, err
-	}
-	if who.Machine {
-		return nil, ErrMachine
-	}
-	// An ID token is no evidence for API keys: providers leave roles and groups out of it that they put into access
-	// tokens.
-	resolved, err := c.resolve(ctx, who, &rules, time.Time{})
-	if err != nil {
-		return nil, err
-	}
-	return &resolved, nil
 }
 
 // BrowserUser returns the user who is logged in with a browser that carries a sealed session. It returns nil when

@@ -7,8 +7,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/credential/directory"
-	"github.com/durward-gateway/durward/internal/identity/caller"
-	"github.com/durward-gateway/durward/internal/identity/token"
+	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -54,11 +53,7 @@ type Identity interface {
 	Bind(Binding) error
 	// IssuerID returns the exact `iss` of its tokens.
 	IssuerID() string
-	// Verifier returns the verifier of its tokens.
-	Verifier() *token.Verifier
-	// Rules returns the rules for the claims of its tokens: which of them hold organization, roles, groups and agent, and
-	// their meaning.
-	Rules() caller.Rules
+	authn.Issuer
 }
 
 // ScopedIdentity is implemented by identities whose clients have to ask for scopes.

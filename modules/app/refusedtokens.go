@@ -9,6 +9,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/identity/bruteforce"
 	"github.com/durward-gateway/durward/internal/identity/caller"
 	"github.com/durward-gateway/durward/internal/identity/refused"
@@ -70,7 +71,7 @@ func organizationOf(claims *token.Claims, mapping caller.Mapping) string {
 // the newest first. These are tokens that are signed by their issuer and name the administrator's organization. All
 // other tokens may name people of other organizations. They are shown only where the configuration knows no other
 // organization.
-func (c *Core) RefusedTokens(who *Caller) []refused.Entry {
+func (c *Core) RefusedTokens(who *authn.Caller) []refused.Entry {
 	entries := refusedTokens.Entries(time.Now())
 	if c.SoleOrganization(who.OrganizationID) {
 		return entries

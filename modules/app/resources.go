@@ -14,6 +14,7 @@ import (
 	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/mcp/legacysse"
 	"github.com/durward-gateway/durward/internal/mcp/pinning"
@@ -61,17 +62,10 @@ type resources struct {
 	epochs    *cache.Epochs
 	// servers holds the organizations' servers, each with the rules for calls to it.
 	servers *evaluator.Memory
-	// callers holds verified tokens.
-	callers *cache.Cache[*verified]
-	// people holds the people that tokens named: the bearer of a new token is mostly known already.
-	people *cache.Cache[*person]
+	// bearers holds the facts about bearers of tokens and API keys.
+	bearers *authn.Memory
 	// organization is the id of the organization of the last token; nil: there was none.
 	organization atomic.Pointer[string]
-	// agents holds the organizations' agents by issuer and client; standings holds the store's facts about tokens'
-	// bearers.
-	agents    *cache.Cache[*storage.Agent]
-	standings *cache.Cache[standing]
-	keys      apiKeys
 	// tasks holds the tasks that calls created at upstreams.
 	tasks *tasks.Owners
 	// connections holds the facts about connections that the brokers of all configurations share.
@@ -175,16 +169,6 @@ func (r *resources) sweepTasks() (end func()) {
 	}
 }
 
-// These are the numbers of facts that are kept in memory. A verified token takes about 1 KiB, and a person 2.5 KiB.
-const (
-	keptCallers = 50_000
-	keptPeople  = 50_000
-	keptAgents  = 50_000
-	// peopleKnownFor is the time after which the store is asked about a person again: the store notes when they were last
-	// seen.
-	peopleKnownFor = time.Minute
-)
-
 func (r *resources) makeCaches() (err error) {
 	defer func() {
 		if err != nil {
@@ -195,32 +179,16 @@ func (r *resources) makeCaches() (err error) {
 		return err
 	}
 	r.closers = append(r.closers, r.servers.Close)
-	r.callers, err = newCache(r, "callers", cache.Options[*verified]{
-		Entries: keptCallers, Expires: func(v *verified) time.Time { return v.vouched.ExpiresAt },
-	})
+	r.bearers, err = authn.NewMemory(authn.MemoryOptions{Epochs: r.epochs, Store: r.store, Now: time.Now, NewNotes: func() any { return new(bearerNotes) }})
 	if err != nil {
-		return err
+		return fmt.Errorf("making the memory of bearers: %w", err)
 	}
-	r.people, err = newCache(r, "people", cache.Options[*person]{Entries: keptPeople, TTL: peopleKnownFor})
-	if err != nil {
-		return err
-	}
-	r.agents, err = newCache(r, "agents", cache.Options[*storage.Agent]{Entries: keptAgents})
-	if err != nil {
-		return err
-	}
-	r.standings, err = newCache(r, "standings", cache.Options[standing]{Entries: keptCallers})
-	if err != nil {
-		return err
-	}
+	r.closers = append(r.closers, r.bearers.Close)
 	if r.pins, err = pinning.NewMemory(r.epochs); err != nil {
 		return err
 	}
 	r.closers = append(r.closers, r.pins.Close)
 	if err = r.makeConversations(); err != nil {
-		return err
-	}
-	if err = r.makeAPIKeys(); err != nil {
 		return err
 	}
 	if r.models, err = accounts.NewMemory(r.epochs, time.Now); err != nil {

@@ -54,8 +54,8 @@ func (c *Core) beside(write func(ctx context.Context)) bool {
 // Asker returns the party for whom the evaluator looks up servers.
 func (c *Call) Asker() evaluator.Asker {
 	who := evaluator.Asker{Organization: c.Caller.OrganizationID}
-	if c.token != nil {
-		who.History, who.Recent = c.token.history, &c.token.server
+	if notes := c.tokenNotes(); notes != nil {
+		who.History, who.Recent = c.bearer.History(), &notes.server
 	}
 	return who
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync/atomic"
 
-	"github.com/durward-gateway/durward/internal/identity/token"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/policy/evaluator"
 	"github.com/durward-gateway/durward/storage"
@@ -22,14 +21,8 @@ func (c *Call) ground(right streams.Right) streams.Right {
 	known := c.Known // the call renews its own meanwhile
 	return func(ctx context.Context) (bool, error) {
 		var err error
-		switch {
-		case c.key != nil:
-			_, err = c.Core.keyState(ctx, c.home)
-		case c.token != nil:
-			_, err = c.Core.standing(ctx, c.token)
-		}
-		if errors.Is(err, token.ErrInvalid) {
-			return false, &streams.Ended{Reason: streams.Revoked}
+		if c.bearer.Proven() {
+			err = endedWhenRevoked(c.Core.Authenticator.Recheck(ctx, &c.bearer))
 		}
 		if err == nil && known.Server() != nil {
 			err = c.standsOn(ctx, known)

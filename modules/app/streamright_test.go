@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/durward-gateway/durward/internal/identity/authn/authntest"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -31,10 +32,10 @@ func addServer(t *testing.T, store storage.Store, organization, creator, name st
 // server's goes on.
 func TestStreamsEndWithTheirServer(t *testing.T) {
 	k := newKeyring(t)
-	raw, _ := k.make(nil)
+	raw, _ := k.Make(nil)
 	add := func(name string) *Call {
 		t.Helper()
-		addServer(t, k.store, keyOrganization, k.user.ID, name)
+		addServer(t, k.Store, authntest.OrganizationID, k.User.ID, name)
 		call, err := k.use(raw, here)
 		if err != nil {
 			t.Fatal(err)
@@ -49,7 +50,7 @@ func TestStreamsEndWithTheirServer(t *testing.T) {
 	defer done()
 	other, otherDone := stays.OpenStream(t.Context(), streams.Call)
 	defer otherDone()
-	if _, err := k.store.DeleteServer(t.Context(), keyOrganization, goes.Server.ID, k.user.ID, time.Now()); err != nil {
+	if _, err := k.Store.DeleteServer(t.Context(), authntest.OrganizationID, goes.Server.ID, k.User.ID, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -68,13 +69,13 @@ func TestStreamsEndWithTheirServer(t *testing.T) {
 // Z-F02: a right that cannot be looked up, because the store is away, is no right; but nobody is told that it was taken away.
 func TestRightThatCannotBeTold(t *testing.T) {
 	k := newKeyring(t)
-	raw, _ := k.make(nil)
+	raw, _ := k.Make(nil)
 	call, err := k.use(raw, here)
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.make(nil) // something is written
-	if err := k.store.Close(); err != nil {
+	k.Make(nil) // something is written
+	if err := k.Store.Close(); err != nil {
 		t.Fatal(err)
 	}
 	ctx, done := call.OpenStream(t.Context(), streams.Call)

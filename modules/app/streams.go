@@ -123,10 +123,20 @@ func (c *Call) owner() streams.Owner {
 	if c.Server != nil { // not of calls to models
 		owner.Server = c.Server.ID
 	}
-	if c.key != nil && owner.User == "" {
+	if c.Caller.Key != nil && owner.User == "" {
 		owner.User = "api key " + c.Caller.Key.ID // which has a bound of its own
 	}
 	return owner
+}
+
+// Running returns the number of streams and calls that run for a user.
+func (c *Core) Running(organization, id string) int {
+	return c.Streams.Count(streams.Owner{Organization: organization, User: id})
+}
+
+// EndUser ends all streams and calls of a user whose tokens are refused from now on, and returns their number.
+func (c *Core) EndUser(organization, id string) int {
+	return c.Streams.End(streams.Owner{Organization: organization, User: id}, streams.Revoked)
 }
 
 // OpenStream registers the call as running at its server. The context that it returns ends with the right to the call;
@@ -144,7 +154,7 @@ func (c *Call) OpenStream(ctx context.Context, kind streams.Kind) (_ context.Con
 	// Writes since the caller was proven and the decision was made have ended only calls that were registered by then
 	// (M22).
 	err := c.renewStanding(ctx)
-	if err == nil && right != nil && (c.epoch() != c.Known.At() || c.epoch() != c.stood) {
+	if err == nil && right != nil && (c.epoch() != c.Known.At() || c.epoch() != c.bearer.ProvenAt()) {
 		var holds bool
 		if holds, err = right(ctx); err == nil && !holds {
 			err = &streams.Ended{Reason: streams.PolicyChanged}

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/mcp/inbound"
 	mcpsession "github.com/durward-gateway/durward/internal/mcp/session"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
@@ -47,7 +48,7 @@ func TestEndTakenBack(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				core := &Core{Streams: new(streams.Registry)}
 				call := func(s said) (*Call, context.Context) {
-					c := &Call{Core: core, Caller: &Caller{OrganizationID: s.organization, UserID: s.user, Agent: s.agent}, Server: &storage.Server{ID: s.server}}
+					c := &Call{Core: core, Caller: &authn.Caller{OrganizationID: s.organization, UserID: s.user, Agent: s.agent}, Server: &storage.Server{ID: s.server}}
 					c.Inbound = &inbound.Request{Session: mcpsession.Session{Upstream: s.session}, HTTP: httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", http.NoBody)}
 					if err := c.Inbound.Message.Decode([]byte(s.body), strictjson.Limits{MaxBytes: 1 << 10}); err != nil {
 						t.Fatal(err)

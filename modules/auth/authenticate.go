@@ -13,6 +13,7 @@ import (
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/identity/caller"
 	"github.com/durward-gateway/durward/internal/identity/token"
 	"github.com/durward-gateway/durward/modules/app"
@@ -29,16 +30,12 @@ func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request, call *app
 		h.challenge(w, r, call.Core, presented.sent)
 		return true
 	}
-	var err error
-	if presented.key {
-		err = call.AuthenticateKey(r.Context(), presented.raw, r.RemoteAddr)
-	} else if err = call.Authenticate(r.Context(), presented.raw, resource(r, call.Core)); errors.Is(err, token.ErrInvalid) {
-		err = cmp.Or(call.Core.WrongToken(presented.raw, r.RemoteAddr, err), err)
-	}
+	bearer, err := prove(r, call.Core, presented)
 	if err == nil {
+		call.SetBearer(bearer)
 		return h.enter(w, r, call, at)
 	}
-	var many *app.TooManyFailures
+	var many *authn.TooManyFailures
 	switch {
 	case errors.As(err, &many): // neither recorded nor logged: its sender can repeat it without limit
 		h.count(call, "limited")
@@ -47,7 +44,7 @@ func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request, call *app
 	case errors.Is(err, token.ErrInvalid):
 		h.count(call, "invalid")
 		h.logger.Debug("refusing a credential", zap.String("reason", token.Reason(err)))
-		call.Core.Audit.RefusedToken(err, r.URL.Path)
+		call.Core.AuditRefusal(err, r.URL.Path)
 		if !presented.key {
 			call.Core.RememberRefused(r.Context(), presented.raw, r.RemoteAddr, r.URL.Path, http.StatusUnauthorized, err)
 		}
@@ -72,6 +69,18 @@ func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request, call *app
 	return true
 }
 
+// prove finds the bearer of a credential. A wrong token counts against its sender.
+func prove(r *http.Request, core *app.Core, presented credential) (authn.Bearer, error) {
+	if presented.key {
+		return core.Authenticator.Key(r.Context(), presented.raw, r.RemoteAddr)
+	}
+	bearer, err := core.Authenticator.Token(r.Context(), presented.raw, resource(r, core))
+	if errors.Is(err, token.ErrInvalid) {
+		err = cmp.Or(core.Authenticator.WrongToken(presented.raw, r.RemoteAddr, err), err)
+	}
+	return bearer, err
+}
+
 // enter lets a proven caller in, unless they hold a key for another surface (attack K07).
 func (h *Handler) enter(w http.ResponseWriter, r *http.Request, call *app.Call, at surface) (refused bool) {
 	key := call.Caller.Key
@@ -80,7 +89,7 @@ func (h *Handler) enter(w http.ResponseWriter, r *http.Request, call *app.Call, 
 		return false
 	}
 	h.count(call, "forbidden")
-	call.Core.Audit.RefusedBearer(call.Caller.Bearer(), "the scopes of the API key do not cover this address", r.URL.Path)
+	call.Core.Audit.RefusedBearer(app.RecordedBearer(call.Caller), "the scopes of the API key do not cover this address", r.URL.Path)
 	h.refuse(w, r, gateway.ScopesElsewhere())
 	return true
 }

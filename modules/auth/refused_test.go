@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/identity/refused"
 	"github.com/durward-gateway/durward/modules/app"
 )
@@ -12,7 +13,7 @@ import (
 // remember makes the gateway remember a refused token of a path of its own, each from an address of its own.
 func remember(t *testing.T, core *app.Core, path, address, raw string) {
 	t.Helper()
-	_, err := core.Authenticate(t.Context(), raw, "")
+	_, err := core.Authenticator.Token(t.Context(), raw, "")
 	if err == nil {
 		t.Fatalf("%s: the token is good", path)
 	}
@@ -30,7 +31,7 @@ func paths(entries []refused.Entry) (found []string) {
 // TestWhoSeesRefusedTokens checks that an administrator sees no tokens that have nothing to do with their organization,
 // unless there is no other organization (W26).
 func TestWhoSeesRefusedTokens(t *testing.T) {
-	core := func(g *gateway, claims object) (*app.Core, *app.Caller) {
+	core := func(g *gateway, claims object) (*app.Core, *authn.Caller) {
 		t.Helper()
 		if got := g.get("/api/servers", "Authorization: Bearer "+g.issuer.Token(public, claims)); got.status != http.StatusAccepted {
 			t.Fatalf("%d %s", got.status, got.body)

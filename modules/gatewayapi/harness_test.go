@@ -20,6 +20,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/llm/smart"
 	"github.com/durward-gateway/durward/internal/policy/approval"
@@ -50,7 +51,7 @@ type api struct {
 	store   *faultyStore
 	memory  *accounts.Memory
 	// alice and adam belong to one organization, eve is the administrator of another.
-	alice, adam, eve *app.Caller
+	alice, adam, eve *authn.Caller
 }
 
 // faultyStore fails what tests need to fail, while err is set.
@@ -116,7 +117,7 @@ func (a *api) configure(kinds map[string]accounts.Protocol, configured ...accoun
 	a.core.Accounts = accounts.New(accounts.Options{Base: base, Memory: a.memory, Store: a.store, Vault: a.core.Keyring})
 }
 
-func (a *api) caller(organization, name string, admin bool) *app.Caller {
+func (a *api) caller(organization, name string, admin bool) *authn.Caller {
 	a.t.Helper()
 	const issuer = "https://id.example.test"
 	o, err := a.store.ResolveOrganization(a.t.Context(), storage.OrganizationClaim{
@@ -132,7 +133,7 @@ func (a *api) caller(organization, name string, admin bool) *app.Caller {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	return &app.Caller{Issuer: issuer, Subject: name, OrganizationID: o.ID, UserID: u.ID, Admin: admin, Agent: "console"}
+	return &authn.Caller{Issuer: issuer, Subject: name, OrganizationID: o.ID, UserID: u.ID, Admin: admin, Agent: "console"}
 }
 
 // answer is a response, read.
@@ -144,7 +145,7 @@ type answer struct {
 }
 
 // do makes a request below /api/llm-gateway. body is nil, text that is sent as it is, or a value that is sent as JSON.
-func (a *api) do(who *app.Caller, method, target string, body any) answer {
+func (a *api) do(who *authn.Caller, method, target string, body any) answer {
 	a.t.Helper()
 	var reader io.Reader
 	switch body := body.(type) {
@@ -243,13 +244,13 @@ func (w answer) wantBody(want string) {
 }
 
 // make makes an object and returns its id.
-func (a *api) make(who *app.Caller, path string, body object) string {
+func (a *api) make(who *authn.Caller, path string, body object) string {
 	a.t.Helper()
 	return a.do(who, http.MethodPost, path, body).want(http.StatusOK)["id"].(string)
 }
 
 // models makes a provider and mappings of these aliases to it.
-func (a *api) models(who *app.Caller, aliases ...string) (provider string) {
+func (a *api) models(who *authn.Caller, aliases ...string) (provider string) {
 	a.t.Helper()
 	provider = a.make(who, "/admin/providers", object{"name": "OpenAI", "kind": "openai", "api_key": "sk-very-secret"})
 	for _, alias := range aliases {

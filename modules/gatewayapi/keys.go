@@ -110,7 +110,7 @@ func createOwnKey(q *request) (any, error) {
 	}); err != nil {
 		return nil, err
 	}
-	if slices.Contains(k.Scopes, apikey.ScopeMCP) && q.Core.Approvals.MayDecide(q.Call.Caller.Decider()) != nil {
+	if slices.Contains(k.Scopes, apikey.ScopeMCP) && q.Core.Approvals.MayDecide(q.Call.Decider()) != nil {
 		return nil, errKeyClient
 	}
 	return q.makeKey(k, errRevoked)

@@ -11,8 +11,8 @@ import (
 
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/identity/apikey"
+	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/seal"
-	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -94,7 +94,7 @@ func TestKeysForServers(t *testing.T) {
 		t.Errorf("%v", made)
 	}
 	for name, tc := range map[string]struct {
-		who *app.Caller
+		who *authn.Caller
 		id  any
 	}{"a user": {a.alice, agent.ID}, "another organization": {a.eve, agent.ID}, "no agent": {a.adam, uuid.NewString()}, "no id": {a.adam, "robot"}} {
 		if got := a.do(tc.who, http.MethodPost, "/user/api-keys", object{"name": "k", "scopes": []string{"mcp"}, "agent_id": tc.id}); got.status != 400 {

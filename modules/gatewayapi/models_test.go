@@ -10,9 +10,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/seal"
-	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/providers"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -99,7 +99,7 @@ func TestConfiguredProviders(t *testing.T) {
 		Kind: "openai", Name: "house", BaseURL: "https://models.example.test/v1", Secret: seal.NewSecret("sk-very-secret"), Timeouts: storage.ModelTimeouts{Idle: time.Second},
 	}, accounts.AccountSettings{Kind: "anthropic", Name: "anthropic"})
 	own := a.make(a.eve, "/admin/providers", object{"name": "a", "kind": "openai"})
-	for _, who := range []*app.Caller{a.adam, a.eve} {
+	for _, who := range []*authn.Caller{a.adam, a.eve} {
 		all := a.do(who, http.MethodGet, "/admin/providers", nil).all()
 		if who == a.eve {
 			if all[0]["id"] != own {

@@ -12,13 +12,13 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/durward-gateway/durward/internal/gateway"
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
 
 // one makes one object of every kind and returns its id by path.
-func (a *api) one(who *app.Caller) map[string]string {
+func (a *api) one(who *authn.Caller) map[string]string {
 	a.t.Helper()
 	ids := make(map[string]string)
 	ids[keyPath] = a.make(who, "/admin/api-keys", object{"name": "k"})
@@ -44,7 +44,7 @@ func everyRoute(f func(r *routes.Route[*request], path string), ids map[string]s
 }
 
 // state returns everything that administrators see.
-func (a *api) state(who *app.Caller) string {
+func (a *api) state(who *authn.Caller) string {
 	a.t.Helper()
 	var all strings.Builder
 	everyRoute(func(r *routes.Route[*request], path string) {

@@ -9,14 +9,14 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/durward-gateway/durward/internal/gateway"
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/storage"
 )
 
 func TestUsage(t *testing.T) {
 	a := newAPI(t)
 	key := uuid.NewString()
-	used := func(who *app.Caller, hours int, alias string, tokens int64) storage.Usage {
+	used := func(who *authn.Caller, hours int, alias string, tokens int64) storage.Usage {
 		return storage.Usage{
 			OrganizationID: who.OrganizationID, Hour: start.Add(-time.Duration(hours) * time.Hour), UserID: who.UserID, APIKeyID: key, Alias: alias, Model: "m",
 			UsageCounts: storage.UsageCounts{Requests: 1, InputTokens: tokens, OutputTokens: 1, Cost: 1_500_000_000},

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/cache"
+	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/mcp/session"
 	"github.com/durward-gateway/durward/internal/policy/approval"
 	"github.com/durward-gateway/durward/internal/ratelimit/admission/admissiontest"
@@ -152,9 +153,9 @@ var everybody = storage.Scope{Type: storage.ScopeOrganization}
 func (g *counting) call() *app.Call {
 	return &app.Call{
 		Core: g.core,
-		Caller: &app.Caller{
+		Caller: &authn.Caller{
 			OrganizationID: acme, UserID: alice, Subject: "auth0|alice", Email: "alice@example.com", Roles: []string{"dev"}, Groups: []string{"eng"},
-			Teams: []string{"core"}, Projects: []string{"apollo"}, Key: &app.APIKey{ID: keyID},
+			Teams: []string{"core"}, Projects: []string{"apollo"}, Key: &authn.APIKey{ID: keyID},
 		},
 		Agent:  &storage.Agent{ID: agentID},
 		Server: &storage.Server{ID: serverID, Slug: "github"},

@@ -3,6 +3,7 @@ package llm
 import (
 	"net/http"
 
+	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/llm/wire"
 	"github.com/durward-gateway/durward/modules/app"
@@ -52,4 +53,6 @@ func listed(m *accounts.Model) wire.Model {
 
 // mayUse reports whether the caller may use an alias of their organization: every one of them, unless a key is limited
 // to some.
-func mayUse(who *app.Caller, alias string) bool { return who.Key == nil || who.Key.Scopes.Model(alias) }
+func mayUse(who *authn.Caller, alias string) bool {
+	return who.Key == nil || who.Key.Scopes.Model(alias)
+}

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/mcp/legacysse"
 	"github.com/durward-gateway/durward/internal/mcp/listfilter"
@@ -61,7 +62,7 @@ func ask(t *testing.T, a asked, s said) (w *httptest.ResponseRecorder, aborted b
 		return &http.Response{StatusCode: max(s.status, 200), Header: header, ContentLength: -1, Body: brokenBody(s.text, end)}, nil
 	})), forward.Limits{})}}
 	c := &app.Call{
-		Decision: &app.Decision{Off: a.filter == nil, Filter: a.filter}, Caller: &app.Caller{OrganizationID: "o", UserID: "u"}, Credentials: noCredential{},
+		Decision: &app.Decision{Off: a.filter == nil, Filter: a.filter}, Caller: &authn.Caller{OrganizationID: "o", UserID: "u"}, Credentials: noCredential{},
 		Server: &storage.Server{ID: "s", Slug: "demo", Entry: storage.DirectoryEntry{URL: "https://upstream.example/mcp", Protocol: storage.ProtocolMCP}},
 		Core: &app.Core{Log: slog.New(slog.DiscardHandler), Streams: new(streams.Registry), Sessions: session.New(newTagged(), time.Now), Questions: session.NewQuestions(plainMACs{}), Desk: new(legacysse.Desk), Sizes: app.Sizes{MCP: 1 << 20, Event: 1 << 10}, Metrics: &app.Metrics{
 			Calls:           prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total", Help: "Calls."}, []string{"family", "result"}),

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/modules/app"
@@ -107,7 +108,7 @@ func TestOutcomes(t *testing.T) {
 			store := new(oneConnection)
 			call := &app.Call{
 				Decision: &app.Decision{Off: true},
-				Caller:   &app.Caller{}, Credentials: noCredential{},
+				Caller:   &authn.Caller{}, Credentials: noCredential{},
 				Server: &storage.Server{Entry: storage.DirectoryEntry{URL: "https://upstream.example/mcp", Protocol: storage.ProtocolMCP}},
 				Core: &app.Core{Broker: brokerOver(t, store), Streams: new(streams.Registry), Sizes: app.Sizes{MCP: 1 << 20, Event: 1 << 20}, Metrics: &app.Metrics{
 					Calls: calls, UpstreamSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "seconds", Help: "Seconds."}, []string{"family"}),

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/mcp/inbound"
 	"github.com/durward-gateway/durward/internal/mcp/legacysse"
 	"github.com/durward-gateway/durward/internal/mcp/session"
@@ -64,7 +65,7 @@ func newLegacy(limits forward.Limits, answer func(*http.Request) *http.Response)
 	})), limits)}}
 	l.call = &app.Call{
 		Decision: &app.Decision{Off: true},
-		Caller:   &app.Caller{OrganizationID: "o", UserID: "u", Agent: "a"}, Credentials: noCredential{},
+		Caller:   &authn.Caller{OrganizationID: "o", UserID: "u", Agent: "a"}, Credentials: noCredential{},
 		Server: &storage.Server{ID: "s", Slug: "demo", Entry: storage.DirectoryEntry{URL: "https://upstream.example/base/sse", Protocol: storage.ProtocolMCP}},
 		Core: &app.Core{Streams: new(streams.Registry), Sessions: session.New(newTagged(), time.Now), Questions: session.NewQuestions(plainMACs{}), Desk: new(legacysse.Desk), Sizes: app.Sizes{MCP: 1 << 20, Event: 1 << 20}, Metrics: &app.Metrics{
 			Calls:           prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total", Help: "Calls."}, []string{"family", "result"}),
@@ -162,8 +163,8 @@ func TestLegacySession(t *testing.T) {
 		{"twice", address + address[strings.Index(address, "?"):][1:], nil, http.StatusNotFound, nil},
 		{"twice, apart", address + "&" + address[strings.Index(address, "?")+1:], nil, http.StatusNotFound, nil},
 		{"with a session in the header", address, []string{"Mcp-Session-Id", "x"}, http.StatusBadRequest, nil},
-		{"another user", address, nil, http.StatusNotFound, func(c *app.Call) { c.Caller = &app.Caller{OrganizationID: "o", UserID: "u2", Agent: "a"} }},
-		{"another agent", address, nil, http.StatusNotFound, func(c *app.Call) { c.Caller = &app.Caller{OrganizationID: "o", UserID: "u"} }},
+		{"another user", address, nil, http.StatusNotFound, func(c *app.Call) { c.Caller = &authn.Caller{OrganizationID: "o", UserID: "u2", Agent: "a"} }},
+		{"another agent", address, nil, http.StatusNotFound, func(c *app.Call) { c.Caller = &authn.Caller{OrganizationID: "o", UserID: "u"} }},
 		{"another server", address, nil, http.StatusNotFound, func(c *app.Call) {
 			c.Server = &storage.Server{ID: "s2", Slug: "demo", Entry: c.Server.Entry}
 		}},

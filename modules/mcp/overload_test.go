@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/mcp/legacysse"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
@@ -40,7 +41,7 @@ func served(t *testing.T, core *app.Core, r *http.Request) (*httptest.ResponseRe
 	})), forward.Limits{})}}
 	call := &app.Call{
 		Decision: &app.Decision{Off: true},
-		Core:     core, Credentials: noCredential{}, Caller: &app.Caller{OrganizationID: "a", UserID: "alice"},
+		Core:     core, Credentials: noCredential{}, Caller: &authn.Caller{OrganizationID: "a", UserID: "alice"},
 		Server: &storage.Server{ID: "s1", Entry: storage.DirectoryEntry{URL: "https://upstream.example/mcp", Protocol: storage.ProtocolMCP}},
 	}
 	core.BindReader()

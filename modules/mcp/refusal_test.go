@@ -16,6 +16,7 @@ import (
 	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/credential/oauth"
+	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/mcp/inbound"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	mcpsession "github.com/durward-gateway/durward/internal/mcp/session"
@@ -240,7 +241,7 @@ func TestW05MissingPermission(t *testing.T) {
 			{"initialize", mcpsession.Session{}, http.StatusForbidden, []string{"a permission is missing"}},
 		} {
 			x, w := refusing(t, "", `{"jsonrpc":"2.0","id":1,"method":"`+tc.method+`","params":{"name":"x"}}`, tc.session)
-			x.call.Caller, x.call.Core.Broker = &app.Caller{}, brokerOver(t, new(oneConnection))
+			x.call.Caller, x.call.Core.Broker = &authn.Caller{}, brokerOver(t, new(oneConnection))
 			x.refuseScope(t.Context(), scope)
 			for _, says := range tc.says {
 				if text := w.Body.String(); w.Code != tc.status || !strings.Contains(text, says) {

@@ -10,11 +10,11 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/durward-gateway/durward/internal/gateway"
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/internal/identity/authn"
 )
 
 // agent registers a client as an agent of the caller's organization and returns the agent's id.
-func (a *api) agent(who *app.Caller, client string) string {
+func (a *api) agent(who *authn.Caller, client string) string {
 	a.t.Helper()
 	body := object{"application_directory": object{"external_id": client, "name": "Name of " + client}}
 	return a.do(who, http.MethodPost, "/api/agents", body).want(http.StatusOK)["id"].(string)

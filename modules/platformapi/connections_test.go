@@ -12,12 +12,13 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
 
-func (a *api) status(who *app.Caller, server string) any {
+func (a *api) status(who *authn.Caller, server string) any {
 	a.t.Helper()
 	got := a.do(who, http.MethodGet, "/api/servers/"+server+"/connection", nil).want(200)
 	if len(got) != 1 {

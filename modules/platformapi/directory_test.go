@@ -12,7 +12,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/credential/directory"
 	"github.com/durward-gateway/durward/internal/gateway"
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -138,7 +138,7 @@ func TestReadOnlyEntries(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := entries[0].ID
-	for _, who := range []*app.Caller{a.alice, a.eve} {
+	for _, who := range []*authn.Caller{a.alice, a.eve} {
 		got := a.do(who, http.MethodGet, directoryURL+"/"+id, nil).want(200)
 		if got["organization_id"] != nil || got["source"] != "catalogue" {
 			t.Errorf("%v", got)

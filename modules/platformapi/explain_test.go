@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/durward-gateway/durward/internal/gateway"
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/internal/identity/authn"
 )
 
 func TestExplain(t *testing.T) {
@@ -29,7 +29,7 @@ func TestExplain(t *testing.T) {
 	}})
 	scoped := a.policy(a.adam, object{"name": "Scoped", "mcp_server_id": server, "application_ids": []string{agent}, "rules": []any{}})
 	machine := a.machine("acme", "batch")
-	explain := func(who *app.Caller, body object) object {
+	explain := func(who *authn.Caller, body object) object {
 		t.Helper()
 		full := object{"server": server, "action": "tools/call:create_issue"}
 		if _, ok := body["mcp_server_id"]; ok {
@@ -54,7 +54,7 @@ func TestExplain(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name  string
-		who   *app.Caller
+		who   *authn.Caller
 		body  object
 		check func(object) bool
 	}{
@@ -117,7 +117,7 @@ func TestExplain(t *testing.T) {
 
 	t.Run("refused", func(t *testing.T) {
 		a.t = t
-		ask := func(who *app.Caller, body any) answer {
+		ask := func(who *authn.Caller, body any) answer {
 			return a.do(who, http.MethodPost, "/api/v2/policies/explain", body)
 		}
 		ask(a.alice, object{}).wantProblems("body.server missing", "body.action missing")

@@ -26,6 +26,7 @@ import (
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/credential/oauth"
 	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/mcp/pinning"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/policy/approval"
@@ -59,7 +60,7 @@ type api struct {
 	store   *faultyStore
 	log     *bytes.Buffer
 	// alice and adam belong to one organization, eve is the administrator of another.
-	alice, adam, eve *app.Caller
+	alice, adam, eve *authn.Caller
 }
 
 // faultyStore fails calls while err is set, and lets a test step in between.
@@ -169,7 +170,7 @@ func (a *api) organization(slug string) storage.Organization {
 	return o
 }
 
-func (a *api) caller(organization, name string, admin bool) *app.Caller {
+func (a *api) caller(organization, name string, admin bool) *authn.Caller {
 	a.t.Helper()
 	o := a.organization(organization)
 	u, err := a.store.ResolveUser(a.t.Context(), storage.UserClaim{
@@ -179,7 +180,7 @@ func (a *api) caller(organization, name string, admin bool) *app.Caller {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	return &app.Caller{Issuer: issuer, Subject: name, OrganizationID: o.ID, UserID: u.ID, Admin: admin, Agent: console}
+	return &authn.Caller{Issuer: issuer, Subject: name, OrganizationID: o.ID, UserID: u.ID, Admin: admin, Agent: console}
 }
 
 // answer is a response, read.
@@ -191,7 +192,7 @@ type answer struct {
 }
 
 // do makes a request. body is nil, text that is sent as it is, or a value that is sent as JSON.
-func (a *api) do(who *app.Caller, method, target string, body any) answer {
+func (a *api) do(who *authn.Caller, method, target string, body any) answer {
 	a.t.Helper()
 	var reader io.Reader
 	switch body := body.(type) {
@@ -217,7 +218,7 @@ func (a *api) do(who *app.Caller, method, target string, body any) answer {
 	return a.send(who, r)
 }
 
-func (a *api) send(who *app.Caller, r *http.Request) answer {
+func (a *api) send(who *authn.Caller, r *http.Request) answer {
 	a.t.Helper()
 	w := httptest.NewRecorder()
 	if err := a.handler.ServeHTTP(w, app.WithCall(r, &app.Call{Core: a.core, Caller: who}), nil); err != nil {
@@ -296,7 +297,7 @@ func (w answer) wantProblems(want ...string) {
 type object = map[string]any
 
 // entry makes a custom directory entry of the caller's organization and returns its id.
-func (a *api) entry(who *app.Caller, members object) string {
+func (a *api) entry(who *authn.Caller, members object) string {
 	a.t.Helper()
 	body := object{"name": "Tracker", "url": "https://mcp.tracker.example/mcp"}
 	for name, value := range members {
@@ -306,7 +307,7 @@ func (a *api) entry(who *app.Caller, members object) string {
 }
 
 // server makes a server and returns its id.
-func (a *api) server(who *app.Caller, name, entry string) string {
+func (a *api) server(who *authn.Caller, name, entry string) string {
 	a.t.Helper()
 	return a.do(who, http.MethodPost, "/api/servers?test=false", object{"name": name, "mcp_server_directory_id": entry}).want(http.StatusOK)["id"].(string)
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/durward-gateway/durward/internal/gateway"
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/internal/identity/authn"
 )
 
 // policy makes a policy and returns its id. Missing members of the body are taken from a policy that grants everything.
-func (a *api) policy(who *app.Caller, body object) string {
+func (a *api) policy(who *authn.Caller, body object) string {
 	a.t.Helper()
 	full := object{"name": "Everything", "rules": []any{grant()}}
 	for name, value := range body {

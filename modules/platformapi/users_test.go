@@ -8,8 +8,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
-	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -17,14 +17,14 @@ func TestRevokeUser(t *testing.T) {
 	a := newAPI(t)
 	entry := a.entry(a.adam, object{"provider": "bearer_token"})
 	server, other := a.server(a.adam, "Tracker", entry), a.server(a.adam, "Other", entry)
-	for _, who := range []*app.Caller{a.alice, a.adam} {
+	for _, who := range []*authn.Caller{a.alice, a.adam} {
 		a.do(who, http.MethodPost, "/api/servers/"+server+"/connect", object{"token": "secret"}).want(200)
 	}
 	a.do(a.alice, http.MethodPost, "/api/servers/"+other+"/connect", object{"token": "secret"}).want(200)
-	revoke := func(who *app.Caller, id string, body any) answer {
+	revoke := func(who *authn.Caller, id string, body any) answer {
 		return a.do(who, http.MethodPost, "/api/users/"+id+"/revoke", body)
 	}
-	ends := func(who *app.Caller) func() streams.Reason {
+	ends := func(who *authn.Caller) func() streams.Reason {
 		owner := streams.Owner{Organization: who.OrganizationID, User: who.UserID, Server: server}
 		ctx, done := a.core.Streams.Open(t.Context(), owner, streams.Listen, start.AddDate(100, 0, 0), streams.Limits{}, nil)
 		t.Cleanup(done)

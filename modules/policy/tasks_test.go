@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/mcp/listfilter"
 	"github.com/durward-gateway/durward/internal/mcp/tasks"
 	"github.com/durward-gateway/durward/modules/app"
@@ -41,7 +42,7 @@ func TestManyTasks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store := &countedTasks{err: tc.err}
 			core := &app.Core{Tasks: &tasks.Owners{Store: store, Now: time.Now}}
-			q := request{handler: &Handler{logger: zap.NewNop()}, call: &app.Call{Core: core, Caller: new(app.Caller), Server: new(storage.Server)}}
+			q := request{handler: &Handler{logger: zap.NewNop()}, call: &app.Call{Core: core, Caller: new(authn.Caller), Server: new(storage.Server)}}
 			created := q.taskCreated(t.Context())
 			for i := range 4 * storage.MaxTasks {
 				created(listfilter.Task{ID: strconv.Itoa(i)})

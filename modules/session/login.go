@@ -10,6 +10,7 @@ import (
 	"github.com/durward-gateway/durward/internal/api/webpage"
 	"github.com/durward-gateway/durward/internal/credential/oauth"
 	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/identity/caller"
 	"github.com/durward-gateway/durward/internal/identity/oidclogin"
 	"github.com/durward-gateway/durward/internal/identity/token"
@@ -81,15 +82,15 @@ func (v *visit) loginCallback() {
 		return
 	}
 	claims, err := provider.Finish(v.r.Context(), query, attempt)
-	var who *app.Caller
+	var who *authn.Caller
 	if err == nil {
-		who, err = v.core.ResolveLogin(v.r.Context(), claims)
+		who, err = v.core.Authenticator.Login(v.r.Context(), claims)
 	}
 	if err != nil {
 		v.refuseLogin(err, attempt)
 		return
 	}
-	if err := v.core.Audit.LoggedIn(who.Bearer(), provider.Client); err != nil {
+	if err := v.core.Audit.LoggedIn(app.RecordedBearer(who), provider.Client); err != nil {
 		v.core.LogFailure(v.logger, "recording a login", err)
 		v.unavailable()
 		return
@@ -137,7 +138,7 @@ func (v *visit) attempt() (attempt oidclogin.Attempt, query url.Values, ok bool)
 func (v *visit) refuseLogin(err error, attempt oidclogin.Attempt) {
 	again := tryAgain(attempt.Issuer, attempt.Return)
 	reason := zap.String("reason", token.Reason(err))
-	v.core.Audit.RefusedToken(err, app.LoginCallbackPath)
+	v.core.AuditRefusal(err, app.LoginCallbackPath)
 	switch {
 	case errors.Is(err, oidclogin.ErrDenied):
 		v.logger.Info("a login was denied", reason, zap.String("description", oauth.Description(err)))
@@ -145,7 +146,7 @@ func (v *visit) refuseLogin(err error, attempt oidclogin.Attempt) {
 	case errors.Is(err, oidclogin.ErrRefused):
 		v.logger.Error("a login was refused", reason, zap.String("description", oauth.Description(err)))
 		v.sayLink(http.StatusForbidden, titleLogin, "The identity provider did not log you in: "+deniedText(err), again)
-	case errors.Is(err, oidclogin.ErrAnswer), errors.Is(err, token.ErrInvalid), errors.Is(err, app.ErrMachine):
+	case errors.Is(err, oidclogin.ErrAnswer), errors.Is(err, token.ErrInvalid), errors.Is(err, authn.ErrMachine):
 		v.logger.Warn("refusing a login", reason)
 		v.sayLink(http.StatusForbidden, titleLogin, "The identity provider's answer does not fit this login.", again)
 	case errors.Is(err, caller.ErrForbidden), errors.Is(err, storage.ErrForeignOrganization):

@@ -15,6 +15,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/internal/ratelimit/admission/admissiontest"
@@ -48,7 +49,7 @@ func TestLimitedStream(t *testing.T) {
 	calls := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total", Help: "Calls."}, []string{"family", "result"})
 	open := func() *httptest.ResponseRecorder {
 		c := &app.Call{
-			Decision: &app.Decision{Off: true}, Caller: &app.Caller{OrganizationID: "acme"}, Credentials: public{},
+			Decision: &app.Decision{Off: true}, Caller: &authn.Caller{OrganizationID: "acme"}, Credentials: public{},
 			Server: &storage.Server{ID: "s1", Entry: storage.DirectoryEntry{EventsURL: "https://upstream.example/events"}},
 			Core: &app.Core{Admitter: admitter, Log: slog.New(slog.DiscardHandler), Streams: new(streams.Registry), Sizes: app.Sizes{SSE: 1 << 10, Event: 1 << 20},
 				StreamBounds: app.Streams{MaxPerUser: 9, Max: 9, Heartbeat: 1e10}, Metrics: &app.Metrics{

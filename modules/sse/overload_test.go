@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/ratelimit/overload"
 	"github.com/durward-gateway/durward/modules/app"
@@ -35,7 +36,7 @@ func TestRefusedStreams(t *testing.T) {
 			calls := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total", Help: "Calls."}, []string{"family", "result"})
 			call := &app.Call{
 				Decision: &app.Decision{Off: true},
-				Caller:   &app.Caller{OrganizationID: "a", UserID: "alice"}, Server: &storage.Server{ID: "s1"}, Credentials: unasked{},
+				Caller:   &authn.Caller{OrganizationID: "a", UserID: "alice"}, Server: &storage.Server{ID: "s1"}, Credentials: unasked{},
 				Core: &app.Core{
 					Streams: new(streams.Registry), StreamBounds: tc.bounds, Sizes: app.Sizes{SSE: 1 << 10}, Metrics: &app.Metrics{Calls: calls},
 					Overload: overload.New(overload.Memory{Limit: 100, Used: func() int64 { return tc.used }, Collect: func() {}}, time.Now, nil),

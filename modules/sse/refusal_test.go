@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
@@ -47,7 +48,7 @@ func TestWithoutCredential(t *testing.T) {
 			calls := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total", Help: "Calls."}, []string{"family", "result"})
 			call := &app.Call{
 				Decision: &app.Decision{Off: true}, Credentials: without{err: tc.err},
-				Caller: &app.Caller{OrganizationID: "a", UserID: "alice"}, Server: &storage.Server{ID: "s1", Slug: "demo"},
+				Caller: &authn.Caller{OrganizationID: "a", UserID: "alice"}, Server: &storage.Server{ID: "s1", Slug: "demo"},
 				Core: &app.Core{
 					Streams: new(streams.Registry), StreamBounds: app.Streams{MaxPerUser: 1, Max: 1}, Sizes: app.Sizes{SSE: 1 << 10}, Metrics: &app.Metrics{Calls: calls},
 				},

@@ -3,9 +3,7 @@ package record
 import (
 	"cmp"
 	"context"
-	"errors"
 
-	"github.com/durward-gateway/durward/internal/identity/token"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -16,33 +14,11 @@ type Bearer struct {
 	KeyID                  string // "": the credential is no API key
 }
 
-// BearerError is the refusal of a credential whose bearer the gateway knows.
-type BearerError struct {
-	Err    error
-	Bearer Bearer
-}
-
-// Error returns the text of the refusal.
-func (e *BearerError) Error() string { return e.Err.Error() }
-
-// Unwrap returns the refusal.
-func (e *BearerError) Unwrap() error { return e.Err }
-
 // LoggedIn records that a user logged in with a browser. On an error nothing was recorded, and nobody is logged in.
 func (r *Recorder) LoggedIn(who Bearer, client string) error {
 	return r.Event(context.Background(), who.OrganizationID, storage.AuditEntry{
 		Kind: storage.AuditLogin, Event: "login", UserID: who.UserID, Client: client, Outcome: "ok",
 	})
-}
-
-// RefusedToken records that a credential was refused, in the log of its organization when the error is a *BearerError.
-// The number of such records is limited.
-func (r *Recorder) RefusedToken(refusal error, path string) {
-	var who Bearer
-	if known, ok := errors.AsType[*BearerError](refusal); ok {
-		who = known.Bearer
-	}
-	r.RefusedBearer(who, token.Reason(refusal), path)
 }
 
 // RefusedBearer records that a credential of a bearer was refused. The number of such records is limited.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -15,7 +16,7 @@ import (
 // without values.
 func TestRefusedEntry(t *testing.T) {
 	q := &Request{
-		HTTP: httptest.NewRequest(http.MethodPatch, "/", nil), Call: &app.Call{Caller: &app.Caller{UserID: "u", Agent: "client"}},
+		HTTP: httptest.NewRequest(http.MethodPatch, "/", nil), Call: &app.Call{Caller: &authn.Caller{UserID: "u", Agent: "client"}},
 		path: "/api/v2/policies/{policy_id}", audit: AuditAdminWrite,
 		Params: map[string]string{"policy_id": "p"},
 	}

@@ -1,4 +1,4 @@
-package app
+package authn
 
 import (
 	"time"
@@ -10,6 +10,20 @@ import (
 
 // factsLast is the time for which an API key uses the facts in a token of its user (contract 4.3).
 const factsLast = 30 * 24 * time.Hour
+
+// knownKey holds a key as the store has it. Requests share it: it is never changed.
+type knownKey struct {
+	home *keyHome
+	key  storage.APIKey
+	// userRevoked reports whether the key's user was revoked after the key was made.
+	userRevoked bool
+	agent       *storage.Agent // that it was made for; nil for none
+	caller      Caller
+	names       int // the length of the caller's roles and groups
+	unknown     engine.Unknown
+	principal   *engine.Principal
+	notes       any // see Bearer.Notes
+}
 
 func newKnownKey(holder storage.APIKeyHolder, now time.Time) *knownKey {
 	scopes, err := apikey.ParseScopes(holder.Scopes)
@@ -35,6 +49,7 @@ func newKnownKey(holder storage.APIKeyHolder, now time.Time) *knownKey {
 		k.userRevoked = !u.RevokedAt.IsZero() && !holder.CreatedAt.After(u.RevokedAt)
 		k.actBy(u, now)
 	}
+	k.names = sizeOf(k.caller.Roles, k.caller.Groups)
 	k.principal = k.principalAs(k.agentID())
 	return k
 }
@@ -61,9 +76,4 @@ func (k *knownKey) principalAs(agent string) *engine.Principal {
 	return engine.NewPrincipalWithout(k.unknown, k.caller.UserID, k.caller.Roles, k.caller.Groups, agent)
 }
 
-func (k *knownKey) agentID() string {
-	if k.agent == nil {
-		return ""
-	}
-	return k.agent.ID
-}
+func (k *knownKey) agentID() string { return agentID(k.agent) }

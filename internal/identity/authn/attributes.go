@@ -1,0 +1,58 @@
+package authn
+
+import (
+	"encoding/json"
+	"sync/atomic"
+
+	"github.com/durward-gateway/durward/internal/identity/token"
+	"github.com/durward-gateway/durward/internal/policy/engine"
+	"github.com/durward-gateway/durward/internal/strictjson"
+)
+
+// attributes holds the claims of a token that policies can see. Tokens of a person with the same claims share them, and
+// everything made from them: a new token mostly differs from the last one only in its id and end.
+type attributes struct {
+	claims string // an object
+	// last is the principal with the agent of the last look-up for the tokens' client.
+	last atomic.Pointer[engine.Principal]
+}
+
+// attributesOf returns the attributes of a token of the person.
+func (p *person) attributesOf(claims *token.Claims) *attributes {
+	text := claims.Object.AppendWithout(make([]byte, 0, 1<<10), ofOneToken) // usual claims stay on the stack
+	if last := p.attributes.Load(); last != nil && last.claims == string(text) {
+		return last
+	}
+	made := &attributes{claims: string(text)}
+	p.attributes.Store(made)
+	return made
+}
+
+// Read implements engine.Claims.
+func (a *attributes) Read() (all map[string]any, ok bool) {
+	parsed, err := strictjson.Parse([]byte(a.claims), strictjson.Limits{})
+	if err != nil {
+		return nil, false
+	}
+	all, ok = parsed.Any(func(lexeme string) any { return json.Number(lexeme) }).(map[string]any)
+	return all, ok
+}
+
+// ofOneToken reports whether a claim differs between a person's tokens. No condition of a policy sees such a claim.
+func ofOneToken(claim []byte) bool {
+	switch string(claim) {
+	case "aud", "exp", "nbf", "iat", "jti", "nonce", "sid", "session_state":
+		return engine.Unseen(string(claim))
+	}
+	return false
+}
+
+func (v *verified) principal(agent string) *engine.Principal {
+	if made := v.last.Load(); made != nil && made.AgentID() == agent {
+		return made
+	}
+	// The function keeps the attributes, and nothing else of the token, whose memory may be freed before.
+	made := engine.NewPrincipalOf(v.caller.UserID, v.caller.Roles, v.caller.Groups, agent, v.attributes)
+	v.last.Store(made)
+	return made
+}

@@ -1,0 +1,200 @@
+package authn
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/google/uuid"
+
+	"github.com/durward-gateway/durward/internal/identity/authn/authntest"
+	"github.com/durward-gateway/durward/internal/identity/token"
+	"github.com/durward-gateway/durward/internal/policy/engine"
+	"github.com/durward-gateway/durward/storage"
+)
+
+type lists = authntest.Lists
+
+// ofSales denies a group a tool that everybody else may call.
+func ofSales(t *testing.T) *engine.Set {
+	t.Helper()
+	set, err := engine.Compile("server", "server-id", []storage.Policy{{ID: "p", Name: "p", Status: storage.PolicyActive, ServerID: "server-id", Rules: []storage.Rule{
+		{Name: "all", Active: true, Authorized: true, Actions: []string{"*"}, RolesGroups: []string{"*"}},
+		{Name: "no", Active: true, Actions: []string{"*"}, RolesGroups: []string{"group:sales"}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// TestK09KeysActByTheirUsersFacts checks that a user's key acts by what tokens said of the user, for thirty days. Where
+// nobody knows what a list holds now, what is denied to anybody's role or group is denied to the key; limits count it
+// where it was last.
+func TestK09KeysActByTheirUsersFacts(t *testing.T) {
+	const day = 24 * time.Hour
+	sales := lists{Roles: []string{"seller"}, Groups: []string{"sales"}, Teams: []string{"t"}, Projects: []string{"p"}}
+	none := lists{Roles: []string{}, Groups: []string{}, Teams: []string{}, Projects: []string{}}
+	others := lists{Roles: []string{"staff"}, Groups: []string{"ops"}}
+	type said struct {
+		lists
+		ago time.Duration
+	}
+	for name, tc := range map[string]struct {
+		said   []said
+		want   lists
+		denied bool
+	}{
+		"of the group":                       {[]said{{sales, time.Hour}}, sales, true},
+		"of another":                         {[]said{{others, 29 * day}}, others, false},
+		"nothing new":                        {[]said{{others, 31 * day}}, others, true},
+		"nothing known":                      {nil, lists{}, true},
+		"never any groups":                   {[]said{{lists{Roles: []string{"staff"}}, time.Hour}}, lists{Roles: []string{"staff"}}, false},
+		"in no group":                        {[]said{{lists{Groups: []string{}}, time.Hour}}, lists{}, false},
+		"not in the group any more":          {[]said{{sales, 2 * time.Hour}, {none, time.Hour}}, lists{}, false},
+		"groups that are not named any more": {[]said{{others, 2 * time.Hour}, {lists{Roles: []string{"staff"}}, time.Hour}}, others, true},
+		"for long":                           {[]said{{others, 31 * day}, {lists{Roles: []string{"staff"}}, time.Hour}}, others, true},
+		"named again":                        {[]said{{others, 3 * day}, {lists{}, 2 * day}, {others, day}}, others, false},
+	} {
+		for _, scope := range []string{"mcp", "llm"} {
+			t.Run(name+" "+scope, func(t *testing.T) {
+				k := newKeyDoor(t)
+				for _, s := range tc.said {
+					k.Say(s.lists, s.ago)
+				}
+				raw, _ := k.Make(func(s *storage.APIKey) { s.Scopes = []string{scope} })
+				b, err := k.use(raw, here)
+				if err != nil {
+					t.Fatal(err)
+				}
+				c := b.Caller()
+				if diff := cmp.Diff(tc.want, lists{Roles: c.Roles, Groups: c.Groups, Teams: c.Teams, Projects: c.Projects}, cmpopts.EquateEmpty()); diff != "" {
+					t.Error(diff)
+				}
+				if d := ofSales(t).Decide(t.Context(), engine.Call{Principal: b.Principal(""), Kind: engine.ToolsCall, Name: "a"}); (d.Effect == engine.Deny) != tc.denied {
+					t.Errorf("%+v", d)
+				}
+				if unknown := tc.denied && !slices.Contains(tc.want.Groups, "sales"); b.RolesUnknown() != unknown {
+					t.Errorf("unknown: %t", b.RolesUnknown())
+				}
+			})
+		}
+	}
+}
+
+// TestK09KeysOfFormerVersions checks that a key of which nobody knows with whose token it was made opens no server.
+func TestK09KeysOfFormerVersions(t *testing.T) {
+	k := newKeyDoor(t)
+	raw, _ := k.Make(func(s *storage.APIKey) { s.MadeWith, s.Scopes = "", []string{"mcp", "llm"} })
+	b, err := k.use(raw, here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if scopes := b.Caller().Key.Scopes; scopes.MCP || !scopes.LLM() {
+		t.Errorf("%+v", scopes)
+	}
+}
+
+// TestK09StreamsOfKeys checks that streams and calls of a key are judged by the present facts about its user, and a key
+// whose agent is gone is none that was made without one.
+func TestK09StreamsOfKeys(t *testing.T) {
+	k := newKeyDoor(t)
+	k.Say(lists{Groups: []string{"ops"}}, time.Hour)
+	agent := storage.Agent{ID: uuid.NewString(), OrganizationID: authntest.OrganizationID, Application: storage.Application{
+		ID: uuid.NewString(), OrganizationID: authntest.OrganizationID, Issuer: authntest.IssuerID, ExternalID: "robot",
+	}}
+	if err := k.store.CreateAgent(t.Context(), agent); err != nil {
+		t.Fatal(err)
+	}
+	raw, _ := k.Make(func(s *storage.APIKey) { s.AgentID = agent.ID })
+	b, err := k.use(raw, here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := b.Agent(); a == nil || a.ID != agent.ID || b.Caller().Agent != "robot" || b.Principal(a.ID).AgentID() != a.ID || b.Principal("").AgentID() != "" {
+		t.Errorf("%+v %+v", a, b.Caller())
+	}
+	set, now := ofSales(t), k.PrincipalNow(b)
+	effect := func() engine.Effect {
+		t.Helper()
+		p, err := now(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return set.Decide(t.Context(), engine.Call{Principal: p, Kind: engine.ToolsCall, Name: "a"}).Effect
+	}
+	if effect() != engine.Allow {
+		t.Error("before")
+	}
+	k.Say(lists{Groups: []string{"sales"}}, time.Minute)
+	if effect() != engine.Deny {
+		t.Error("after the user came into the group")
+	}
+	if err := k.store.DeleteAgent(t.Context(), authntest.OrganizationID, agent.ID, k.User.ID, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.use(raw, here); !errors.Is(err, token.ErrInvalid) {
+		t.Errorf("the key of an agent that is gone: %v", err)
+	}
+	was := b.Principal(agent.ID)
+	if p, err := now(t.Context()); err != nil || p != was {
+		t.Errorf("a stream of the key: %v, %v", p, err)
+	}
+	gone := newKnownKey(storage.APIKeyHolder{APIKey: storage.APIKey{AgentID: agent.ID}}, time.Now())
+	if gone.good(time.Now()) == nil {
+		t.Error("a key without its agent is good")
+	}
+}
+
+// TestKeyStreamsNeedAgents checks that a stream of a key that was made for no agent ends when clients must be agents, and
+// that an error of the store is no principal.
+func TestKeyStreamsNeedAgents(t *testing.T) {
+	k := newKeyDoor(t)
+	raw, _ := k.Make(nil)
+	b, err := k.use(raw, here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := k.PrincipalNow(b)
+	if p, err := now(t.Context()); err != nil || p == nil {
+		t.Errorf("%v, %v", p, err)
+	}
+	k.requireAgents = true
+	if p, err := now(t.Context()); err != nil || p != nil {
+		t.Errorf("%v, %v: an agent is required", p, err)
+	}
+	k.store.keysFail = storage.ErrUnavailable
+	k.epochs.Bump("")
+	if p, err := now(t.Context()); !errors.Is(err, storage.ErrUnavailable) || p != nil {
+		t.Errorf("%v, %v: the store is away", p, err)
+	}
+}
+
+// TestFactsOfKeysGrowOld checks that a key that is in use loses the facts of its user when no token said them again.
+func TestFactsOfKeysGrowOld(t *testing.T) {
+	k := newKeyDoor(t)
+	k.Say(lists{Roles: []string{"staff"}, Groups: []string{"ops"}}, time.Hour)
+	raw, _ := k.Make(nil)
+	unknown := func() bool {
+		t.Helper()
+		b, err := k.use(raw, here)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b.RolesUnknown()
+	}
+	if unknown() {
+		t.Error("unknown at once")
+	}
+	k.turned.Store(int64(factsLast - 2*time.Hour))
+	if unknown() {
+		t.Error("unknown before their time")
+	}
+	k.turned.Store(int64(factsLast))
+	if !unknown() {
+		t.Error("known for ever")
+	}
+}

@@ -1,0 +1,120 @@
+package authn
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/durward-gateway/durward/internal/cache"
+	"github.com/durward-gateway/durward/internal/identity/token"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// maxRegistered is the greatest number of agents of an organization up to which new clients are registered when first
+// seen.
+const maxRegistered = 1_000
+
+// standing holds the store's facts about the bearer of a token. Unlike the token's own claims, they can change at any
+// time. Requests share it: it is never changed.
+type standing struct {
+	agent *storage.Agent // nil: the client is not registered
+	// revokedAt is the time up to which the user's issued tokens are refused; zero when nobody revoked them.
+	revokedAt time.Time
+}
+
+// standingOf looks up the caller's registered agent and revocation time. With register, an unknown client is
+// registered. The key and the loading function are made for each look-up. Nobody keeps them, because a result is kept
+// for as long as nothing of the organization is written.
+func (m *Memory) standingOf(ctx context.Context, who *Caller, register bool) (standing, error) {
+	mode := "as registered"
+	if register {
+		mode = "registering"
+	}
+	key := cache.NewKey(who.OrganizationID, "standing", who.Issuer, who.Agent, mode, who.UserID)
+	return m.standings.Get(ctx, key, func(ctx context.Context) (s standing, err error) {
+		u, err := m.store.User(ctx, who.OrganizationID, who.UserID)
+		if err != nil {
+			return standing{}, err
+		}
+		s.revokedAt = u.RevokedAt
+		if who.Agent == "" {
+			return s, nil
+		}
+		client := storage.Agent{
+			OrganizationID: who.OrganizationID, WriteConfirmationsRequired: true,
+			Application: storage.Application{OrganizationID: who.OrganizationID, Issuer: who.Issuer, ExternalID: who.Agent, Name: who.Agent, DCR: true},
+		}
+		s.agent, err = m.agents.Get(ctx, cache.NewKey(who.OrganizationID, "agent", who.Issuer, who.Agent, mode), func(ctx context.Context) (*storage.Agent, error) {
+			return m.agentOf(ctx, client, register)
+		})
+		return s, err
+	})
+}
+
+// agentOf reads the agent that a client is registered as, nil when it is none. With register it becomes one, while
+// there is room.
+func (m *Memory) agentOf(ctx context.Context, client storage.Agent, register bool) (*storage.Agent, error) {
+	known, err := m.store.AgentByClient(ctx, client.OrganizationID, client.Application.Issuer, client.Application.ExternalID)
+	if register && errors.Is(err, storage.ErrNotFound) {
+		known, err = m.registerAgent(ctx, client)
+	}
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return nil, nil //nolint:nilnil // no agent is a fact that is kept like any other
+	case err != nil:
+		return nil, err
+	}
+	cache.Compact(&known)
+	return &known, nil
+}
+
+func (m *Memory) registerAgent(ctx context.Context, client storage.Agent) (storage.Agent, error) {
+	for _, id := range []*string{&client.ID, &client.Application.ID} {
+		made, err := uuid.NewV7()
+		if err != nil {
+			return storage.Agent{}, err
+		}
+		*id = made.String()
+	}
+	client.CreatedAt = m.now().UTC()
+	client.UpdatedAt, client.Application.CreatedAt, client.Application.UpdatedAt = client.CreatedAt, client.CreatedAt, client.CreatedAt
+	return m.store.RegisterAgent(ctx, client, maxRegistered)
+}
+
+// lastStanding holds the last known standing of a token's bearer. It is valid while nothing of its organization is
+// written.
+type lastStanding struct {
+	at cache.Epoch
+	standing
+}
+
+// standing returns the present standing of a token's bearer. Its error is token.ErrInvalid when the user's tokens are
+// revoked.
+func (a *Authenticator) standing(ctx context.Context, v *verified) (*lastStanding, error) {
+	// The epoch is read first: the standing read after it is at least as new.
+	now := v.history.Current()
+	s := v.standing.Load()
+	if s == nil || s.at != now {
+		found, err := a.memory.standingOf(ctx, &v.who, v.register)
+		if err != nil {
+			return nil, err
+		}
+		s = &lastStanding{now, found}
+		v.standing.Store(s)
+	}
+	if s.refuses(v) {
+		return nil, &RefusedError{Err: &token.Error{Kind: token.ErrInvalid, Reason: "the user's tokens were revoked"}, Caller: &v.caller}
+	}
+	return s, nil
+}
+
+// refuses reports whether a token is among the revoked ones. A token without a time of issue is among them. So is one
+// that this node saw before the revocation, whatever its issuer's clock says.
+func (s *standing) refuses(v *verified) bool {
+	if s.revokedAt.IsZero() {
+		return false
+	}
+	return !v.vouched.IssuedAt.After(s.revokedAt) || !v.seenAt.After(s.revokedAt)
+}

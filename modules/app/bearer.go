@@ -1,0 +1,123 @@
+package app
+
+import (
+	"context"
+	"errors"
+
+	"github.com/durward-gateway/durward/internal/audit/record"
+	"github.com/durward-gateway/durward/internal/cache"
+	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/identity/authn"
+	"github.com/durward-gateway/durward/internal/identity/token"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
+	"github.com/durward-gateway/durward/internal/policy/engine"
+	"github.com/durward-gateway/durward/internal/policy/evaluator"
+	"github.com/durward-gateway/durward/internal/ratelimit/admission"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// bearerNotes holds what the steps of the pipeline remember about the last calls of a bearer.
+type bearerNotes struct {
+	connection connection.Recent
+	server     evaluator.Recent
+	limits     admission.Recent
+	models     admission.RecentModels
+}
+
+// newAuthenticator makes the authenticator of the configuration.
+func (c *Core) newAuthenticator() *authn.Authenticator {
+	issuers := make(map[string]authn.Issuer, len(c.identities))
+	for name, identity := range c.identities {
+		issuers[name] = identity
+	}
+	return authn.New(authn.Options{
+		Memory: c.resources.bearers, Issuers: issuers, RulesID: c.rulesID, Digester: c.digester,
+		RegisterAgents: c.agents.AutoRegister, RequireAgents: c.agents.RequireRegistered,
+		Shared: c.Shared, Resolved: c.noticeOrganization,
+	})
+}
+
+// SetBearer sets the call's caller and agent to those of a bearer.
+func (c *Call) SetBearer(b authn.Bearer) {
+	c.Caller, c.Agent, c.bearer = b.Caller(), b.Agent(), b
+	c.notes, _ = b.Notes().(*bearerNotes)
+}
+
+// tokenNotes returns the notes about a caller who sent a token; nil for others. Notes about a key are made anew after
+// each write in its organization, when the connection and the server are looked up anew too.
+func (c *Call) tokenNotes() *bearerNotes {
+	if c.notes == nil || c.Caller.Key != nil {
+		return nil
+	}
+	return c.notes
+}
+
+// epoch returns the present epoch of the caller's organization.
+func (c *Call) epoch() cache.Epoch {
+	if c.bearer.Proven() {
+		return c.bearer.History().Current()
+	}
+	return c.Core.resources.epochs.Current(c.Caller.OrganizationID)
+}
+
+// renewStanding returns a *streams.Ended when the caller's token or key was revoked since the call began. The store is
+// asked only when something of the organization was written since.
+func (c *Call) renewStanding(ctx context.Context) error {
+	if !c.bearer.Proven() {
+		return nil
+	}
+	return endedWhenRevoked(c.Core.Authenticator.Renew(ctx, &c.bearer))
+}
+
+// endedWhenRevoked turns the refusal of a credential, which was good before, into the end of its streams.
+func endedWhenRevoked(err error) error {
+	if errors.Is(err, token.ErrInvalid) {
+		return &streams.Ended{Reason: streams.Revoked}
+	}
+	return err
+}
+
+// Principal returns the policies' view of the call's caller; nil without one.
+func (c *Call) Principal() *engine.Principal { return c.PrincipalAs(c.Agent) }
+
+// PrincipalAs returns the principal of the call's caller with another agent, nil for none.
+func (c *Call) PrincipalAs(agent *storage.Agent) *engine.Principal {
+	id := ""
+	if agent != nil {
+		id = agent.ID
+	}
+	switch {
+	case c.bearer.Proven():
+		return c.bearer.Principal(id)
+	case c.Caller != nil: // only in tests: no credential has claims
+		return engine.NewPrincipal(c.Caller.UserID, c.Caller.Roles, c.Caller.Groups, id, nil)
+	}
+	return nil
+}
+
+// PrincipalNow returns a function that returns the policies' view of the caller at the time of its call. Any goroutine
+// may use it. It is for streams, which outlive the decision on their call. See [authn.Authenticator.PrincipalNow].
+func (c *Call) PrincipalNow() func(context.Context) (*engine.Principal, error) {
+	if c.bearer.Proven() {
+		return c.Core.Authenticator.PrincipalNow(&c.bearer)
+	}
+	was := c.Principal()
+	return func(context.Context) (*engine.Principal, error) { return was, nil }
+}
+
+// AuditRefusal records that a credential was refused, in the log of its caller's organization when the caller is known.
+func (c *Core) AuditRefusal(refusal error, path string) {
+	c.Audit.RefusedBearer(RecordedBearer(authn.RefusedCaller(refusal)), token.Reason(refusal), path)
+}
+
+// RecordedBearer returns a caller's name in records of refusals and logins; nil is nobody.
+func RecordedBearer(who *authn.Caller) (b record.Bearer) {
+	if who == nil {
+		return b
+	}
+	b = record.Bearer{OrganizationID: who.OrganizationID, UserID: who.UserID, Client: who.Agent}
+	if who.Key != nil {
+		b.KeyID = who.Key.ID
+	}
+	return b
+}
