@@ -2,10 +2,11 @@
 // notices. Each of those is a promise without a test, or it changes nothing that anybody could see. The second kind is
 // explained, a line each, in survivors.txt.
 //
-//	mutants [-explained FILE] [-at TEXT] PACKAGE...
+//	mutants [-explained FILE] [-at TEXT] PACKAGE[,PACKAGE]...
 //
 // All changes of a package are compiled into one test binary, each behind a number. A first run of each test finds which
-// changes it reaches. Then each change is switched on by itself, and the tests that reach it run until one fails.
+// changes it reaches. Then each change is switched on by itself, and the tests that reach it run until one fails. Packages
+// with a comma between them are tried together: the tests of each count for all of them.
 package main
 
 import (
@@ -44,10 +45,13 @@ func run(packages []string, explained, at string, whole bool) (int, error) {
 	}
 	left := 0
 	for _, path := range packages {
-		path = strings.TrimPrefix(strings.TrimSuffix(path, "/"), "./")
+		var folders []string
+		for folder := range strings.SplitSeq(path, ",") {
+			folders = append(folders, strings.TrimPrefix(strings.TrimSuffix(folder, "/"), "./"))
+		}
 		began := time.Now()
 		survivors, hanging := 0, 0
-		count, err := try(path, at, func(change *change) {
+		count, err := try(folders, at, func(change *change) {
 			switch change.outcome {
 			case survived, unreached:
 				survivors++
@@ -65,9 +69,11 @@ func run(packages []string, explained, at string, whole bool) (int, error) {
 			return 0, fmt.Errorf("%s: %w", path, err)
 		}
 		if whole {
-			for _, name := range reasons.unused(path) {
-				left++
-				fmt.Printf("EXPLAINED, but it does not survive: %s\n", name)
+			for _, folder := range folders {
+				for _, name := range reasons.unused(folder) {
+					left++
+					fmt.Printf("EXPLAINED, but it does not survive: %s\n", name)
+				}
 			}
 		}
 		fmt.Printf("%s: %d changes, %d survive, %d hang until the time-out, %s\n",

@@ -35,34 +35,41 @@ const (
 	reachLimit = 10 * time.Minute
 )
 
-// subject is a package with all its changes in it.
+// subject holds packages that are tried together, with all their changes in them.
 type subject struct {
-	folder  string // relative to the repository
-	name    string
-	sources map[string][]byte // by file, relative to the repository
-	changes []*change
-	binary  string
-	scratch string
+	packages []source
+	changes  []*change
+	scratch  string
+	copies   map[string]string // paths below scratch, by the path of the file that is changed there
+}
+
+// source is one of the packages.
+type source struct {
+	folder string // relative to the repository
+	name   string
+	files  map[string][]byte // by path, relative to the repository
+	binary string            // of its tests; "" when it has none
 }
 
 // test is one test of a package.
 type test struct {
+	of      *source
 	name    string
 	took    time.Duration
 	worked  time.Duration // on the processor
 	reaches map[int]bool
 }
 
-// try switches each change of a package on by itself. It calls report with each one, after the tests, from one goroutine
+// try switches each change of some packages on by itself. It calls report with each one, after the tests, from one goroutine
 // at a time, and returns their number.
-func try(folder, at string, report func(*change)) (int, error) {
+func try(folders []string, at string, report func(*change)) (int, error) {
 	scratch, err := os.MkdirTemp("", "mutants")
 	if err != nil {
 		return 0, err
 	}
 	defer os.RemoveAll(scratch)
-	s := &subject{folder: folder, scratch: scratch, binary: filepath.Join(scratch, "tests")}
-	if err := s.read(); err != nil {
+	s := &subject{scratch: scratch, copies: map[string]string{}}
+	if err := s.read(folders); err != nil {
 		return 0, err
 	}
 	if err := s.compile(); err != nil {
@@ -81,33 +88,38 @@ func try(folder, at string, report func(*change)) (int, error) {
 		defer reporting.Unlock()
 		report(changes[i])
 		if done++; done%progress == 0 {
-			fmt.Fprintf(os.Stderr, "%s: %d of %d changes\n", folder, done, len(changes))
+			fmt.Fprintf(os.Stderr, "%s: %d of %d changes\n", strings.Join(folders, ","), done, len(changes))
 		}
 	})
 	return len(changes), nil
 }
 
 // read finds the changes of the files that are compiled here.
-func (s *subject) read() error {
-	found, err := build.Default.ImportDir(s.folder, 0)
-	if err != nil {
-		return err
-	}
-	s.name = found.Name
-	s.sources = map[string][]byte{}
+func (s *subject) read(folders []string) error {
 	number := 0
-	for _, file := range found.GoFiles {
-		path := filepath.Join(s.folder, file)
-		source, err := os.ReadFile(path)
+	for i, folder := range folders {
+		found, err := build.Default.ImportDir(folder, 0)
 		if err != nil {
 			return err
 		}
-		changes, err := findChanges(path, source, &number)
-		if err != nil {
-			return err
+		p := source{folder: folder, name: found.Name, files: map[string][]byte{}}
+		if len(found.TestGoFiles)+len(found.XTestGoFiles) > 0 {
+			p.binary = filepath.Join(s.scratch, fmt.Sprintf("tests%d", i))
 		}
-		s.sources[path] = source
-		s.changes = append(s.changes, changes...)
+		for _, file := range found.GoFiles {
+			path := filepath.Join(folder, file)
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			changes, err := findChanges(path, text, &number)
+			if err != nil {
+				return err
+			}
+			p.files[path] = text
+			s.changes = append(s.changes, changes...)
+		}
+		s.packages = append(s.packages, p)
 	}
 	return nil
 }
@@ -125,7 +137,7 @@ func (s *subject) compile() error {
 		for _, found := range compilerLine.FindAllStringSubmatch(output, -1) {
 			line, _ := strconv.Atoi(found[2])
 			s.changes = slices.DeleteFunc(s.changes, func(c *change) bool {
-				return filepath.Base(c.file) == filepath.Base(found[1]) && c.covers(line)
+				return strings.HasSuffix(found[1], s.copies[c.file]) && c.covers(line)
 			})
 		}
 		if len(s.changes) == before {
@@ -140,27 +152,21 @@ func (c *change) covers(line int) bool { return c.line == line }
 
 func (s *subject) build() (string, error) {
 	replace := map[string]string{}
-	for path, source := range s.sources {
-		var own []*change
-		for _, c := range s.changes {
-			if c.file == path {
-				own = append(own, c)
+	for i, p := range s.packages {
+		for path, text := range p.files {
+			var own []*change
+			for _, c := range s.changes {
+				if c.file == path {
+					own = append(own, c)
+				}
+			}
+			if err := s.replace(replace, i, path, changed(text, own)); err != nil {
+				return "", err
 			}
 		}
-		to := filepath.Join(s.scratch, filepath.Base(path))
-		if err := os.WriteFile(to, changed(source, own), 0o600); err != nil {
+		if err := s.replace(replace, i, filepath.Join(p.folder, "mutant_switches.go"), switches(p.name)); err != nil {
 			return "", err
 		}
-		if err := overlay(replace, path, to); err != nil {
-			return "", err
-		}
-	}
-	to := filepath.Join(s.scratch, "mutant_switches.go")
-	if err := os.WriteFile(to, switches(s.name), 0o600); err != nil {
-		return "", err
-	}
-	if err := overlay(replace, filepath.Join(s.folder, "mutant_switches.go"), to); err != nil {
-		return "", err
 	}
 	text, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
@@ -170,30 +176,53 @@ func (s *subject) build() (string, error) {
 	if err := os.WriteFile(list, text, 0o600); err != nil {
 		return "", err
 	}
-	// -e: all errors, not the first ten. Vet would refuse some changes.
-	output, err := exec.Command("go", "test", "-c", "-vet=off", "-gcflags=-e", "-overlay", list, "-o", s.binary, "./"+s.folder).CombinedOutput()
-	return string(output), err
+	for _, p := range s.packages {
+		if p.binary == "" {
+			continue
+		}
+		// -e: all errors, not the first ten. Vet would refuse some changes.
+		output, err := exec.Command("go", "test", "-c", "-vet=off", "-gcflags=-e", "-overlay", list, "-o", p.binary, "./"+p.folder).CombinedOutput()
+		if err != nil {
+			return string(output), err
+		}
+	}
+	return "", nil
 }
 
-func overlay(replace map[string]string, path, to string) error {
+// replace has the compiler read another text for a file of a package. Packages can have files of the same name.
+func (s *subject) replace(all map[string]string, number int, path string, text []byte) error {
+	s.copies[path] = filepath.Join("/changed", strconv.Itoa(number), filepath.Base(path))
+	to := filepath.Join(s.scratch, s.copies[path])
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(to, text, 0o600); err != nil {
+		return err
+	}
 	from, err := filepath.Abs(path)
 	if err != nil {
 		return err
 	}
-	replace[from] = to
+	all[from] = to
 	return nil
 }
 
 // reach runs each test by itself, without a change, and finds which changes it reaches.
 func (s *subject) reach() ([]*test, error) {
-	output, err := s.command(context.Background(), "-test.list", ".").Output()
-	if err != nil {
-		return nil, fmt.Errorf("listing the tests: %w", err)
-	}
 	var tests []*test
-	for _, name := range strings.Fields(string(output)) {
-		if !strings.HasPrefix(name, "Benchmark") {
-			tests = append(tests, &test{name: name})
+	for i := range s.packages {
+		p := &s.packages[i]
+		if p.binary == "" {
+			continue
+		}
+		output, err := s.command(context.Background(), p, "-test.list", ".").Output()
+		if err != nil {
+			return nil, fmt.Errorf("listing the tests: %w", err)
+		}
+		for _, name := range strings.Fields(string(output)) {
+			if !strings.HasPrefix(name, "Benchmark") {
+				tests = append(tests, &test{of: p, name: name})
+			}
 		}
 	}
 	failures := make([]error, len(tests))
@@ -204,8 +233,8 @@ func (s *subject) reach() ([]*test, error) {
 func (s *subject) reachOne(t *test) error {
 	ctx, cancel := context.WithTimeout(context.Background(), reachLimit)
 	defer cancel()
-	list := filepath.Join(s.scratch, "reached-"+t.name)
-	command := s.command(ctx, "-test.run", "^"+t.name+"$")
+	list := filepath.Join(s.scratch, "reached-"+t.of.name+"-"+t.name)
+	command := s.command(ctx, t.of, "-test.run", "^"+t.name+"$")
 	command.Env = append(command.Env, "DURWARD_MUTANT_REACHED="+list)
 	began := time.Now()
 	if output, err := command.CombinedOutput(); err != nil {
@@ -245,16 +274,19 @@ func (s *subject) switchOn(c *change, tests []*test) {
 	first := quickOnes[:min(narrowest, len(quickOnes))]
 	c.outcome = unreached
 	for _, some := range [][]*test{first, quickOnes[len(first):], later} {
-		if len(some) == 0 {
-			continue
-		}
-		if c.outcome = s.outcomeOf(c, some); c.outcome != survived {
-			return
+		for i := range s.packages {
+			own := slices.DeleteFunc(slices.Clone(some), func(t *test) bool { return t.of != &s.packages[i] })
+			if len(own) == 0 {
+				continue
+			}
+			if c.outcome = s.outcomeOf(c, own); c.outcome != survived {
+				return
+			}
 		}
 	}
 }
 
-// outcomeOf runs some tests with a change.
+// outcomeOf runs some tests of a package with a change.
 func (s *subject) outcomeOf(c *change, tests []*test) outcome {
 	var names []string
 	var took time.Duration
@@ -264,7 +296,7 @@ func (s *subject) outcomeOf(c *change, tests []*test) outcome {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), max(shortest, room*took))
 	defer cancel()
-	command := s.command(ctx, "-test.failfast", "-test.run", "^("+strings.Join(names, "|")+")$")
+	command := s.command(ctx, tests[0].of, "-test.failfast", "-test.run", "^("+strings.Join(names, "|")+")$")
 	command.Env = append(command.Env, "DURWARD_MUTANT="+strconv.Itoa(c.number))
 	err := command.Run()
 	switch {
@@ -276,12 +308,12 @@ func (s *subject) outcomeOf(c *change, tests []*test) outcome {
 	return noticed
 }
 
-// command runs the tests' binary where its package lies. What it started is given up with it, and the files of tests that
-// were stopped are removed with the scratch folder. Tests with random steps take
-// the same steps in each run, so that a change survives always or never, and look for no shorter steps when they fail.
-func (s *subject) command(ctx context.Context, arguments ...string) *exec.Cmd {
-	command := exec.CommandContext(ctx, "sh", append([]string{"-c", `ulimit -v ` + addresses + `; exec "$0" "$@"`, s.binary}, arguments...)...)
-	command.Dir = s.folder
+// command runs the tests' binary of a package where the package lies. What it started is given up with it, and the files of
+// tests that were stopped are removed with the scratch folder. Tests with random steps take the same steps in each run, so
+// that a change survives always or never, and look for no shorter steps when they fail.
+func (s *subject) command(ctx context.Context, p *source, arguments ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, "sh", append([]string{"-c", `ulimit -v ` + addresses + `; exec "$0" "$@"`, p.binary}, arguments...)...)
+	command.Dir = p.folder
 	command.Env = append(os.Environ(), "TMPDIR="+s.scratch, "GOMEMLIMIT=2GiB", "RAPID_SEED=1", "RAPID_SHRINKTIME=0s", "RAPID_NOFAILFILE=1")
 	command.WaitDelay = time.Second
 	return command
