@@ -104,7 +104,7 @@ var errModernOnly = errors.New("the server speaks 2026-07-28 only")
 // leaveSession ends a conversation that cannot go on at the server, in the way that makes its client begin anew: the
 // client then asks the server for its revisions.
 func (x *exchange) leaveSession(ctx context.Context) {
-	x.call.Core.Sightings.SpeaksModern(x.call.Server, x.call.Known.Sight()) //nolint:contextcheck // the note outlives the request
+	x.call.Core.Sightings.SpeaksModern(x.call.Server, x.call.Known.Sight())
 	if err := x.call.EndConversation(ctx, x.Session.Upstream); err != nil && !errors.Is(err, storage.ErrNotFound) {
 		x.unwritten(err)
 		return

@@ -176,12 +176,12 @@ func (x *exchange) failed(ctx context.Context, err error) {
 		x.outcome = "client_gone"
 	case errors.Is(err, connection.ErrCredentialWanted):
 		x.outcome = "upstream_error"
-		x.call.WantsCredential(x.handler.Logger) //nolint:contextcheck // the note outlives the request
+		x.call.WantsCredential(x.handler.Logger)
 		gateway.RefuseCredentialWanted(x.w, gateway.RPC(x.ID()))
 	default:
 		x.outcome = "upstream_error"
 		x.handler.Logger.Warn("forwarding", zap.String("server", x.call.Server.Slug), zap.Error(err), zap.String("advice", netguard.Advice(err)))
-		x.call.Core.Sightings.Failed(x.call.Server, x.call.Known.Sight(), err) //nolint:contextcheck // the note outlives the request
+		x.call.Core.Sightings.Failed(x.call.Server, x.call.Known.Sight(), err)
 		gateway.RefuseUpstream(x.w, gateway.RPC(x.ID()))
 	}
 }
