@@ -47,7 +47,7 @@ func (x *exchange) relay(ctx context.Context, response *forward.Response) {
 		return
 	}
 	if m := x.Single(); x.Modern() && m != nil && m.Kind == jsonrpc.Request && m.Method != "server/discover" && response.Status == http.StatusOK && x.call.Led() {
-		x.call.Core.Sightings.SpeaksModern(x.call.Server, x.call.Known.Sight()) //nolint:contextcheck // the note outlives the request
+		x.call.Core.Sightings.SpeaksModern(x.call.Server, x.call.Known.Sight())
 	}
 	response.CopyHeader(x.w.Header())
 	x.label(response.Kind)

@@ -141,7 +141,7 @@ func (s *stream) refuse(ctx context.Context, err error) {
 		gateway.RefuseConnectionUnread(s.w)
 	case errors.Is(err, connection.ErrCredentialWanted):
 		s.outcome = "upstream_error"
-		s.call.WantsCredential(s.handler.Logger) //nolint:contextcheck // the note outlives the request
+		s.call.WantsCredential(s.handler.Logger)
 		gateway.RefuseCredentialWanted(s.w, gateway.Plain)
 	default:
 		s.outcome = "upstream_error"
