@@ -1,0 +1,344 @@
+package audit
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/audit/format"
+	"github.com/durward-gateway/durward/internal/audit/former"
+	"github.com/durward-gateway/durward/internal/audit/segments"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// lockedText collects a log.
+type lockedText struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lockedText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// count returns how often the log has a text.
+func (l *lockedText) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), text)
+}
+
+// loggedOptions returns the options of a journal with a log.
+func loggedOptions(t *testing.T, dir string) (Options, *lockedText) {
+	t.Helper()
+	log := new(lockedText)
+	o := testOptions(t, dir)
+	o.Log = slog.New(slog.NewTextHandler(log, nil))
+	return o, log
+}
+
+// checkpointsOf returns the checkpoints in a segment.
+func checkpointsOf(t *testing.T, j *Journal, number int) (found []format.Checkpoint) {
+	t.Helper()
+	parser := former.NewParser()
+	for line := range strings.Lines(readSegment(t, j.dir, number)) {
+		parsed, err := parser.Parse([]byte(strings.TrimSuffix(line, "\n")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if parsed.Checkpoint != nil {
+			c, err := format.ReadCheckpoint(parsed.Checkpoint.Data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// headsOf returns the organizations in a checkpoint, in its order.
+func headsOf(c format.Checkpoint) (organizations []string) {
+	for _, h := range c.Chains {
+		organizations = append(organizations, h.Organization)
+	}
+	return organizations
+}
+
+// TestClaim checks which journals a process does not continue, and that it says why and leaves them to others.
+func TestClaim(t *testing.T) {
+	const node = "0011223344556677"
+	for name, tc := range map[string]struct {
+		versions []int // formats of the segments
+		says     string
+		taken    bool
+	}{
+		"no segments":   {nil, "", false},
+		"this format":   {[]int{format.SegmentFormat}, "", true},
+		"later format":  {[]int{format.SegmentFormat, format.SegmentFormat + 1}, "a later durward has left an audit journal", false},
+		"oldest format": {[]int{format.LongSegmentFormat}, "a former durward has left an audit journal", false},
+		"without MACs":  {[]int{format.SegmentFormat, format.BareSegmentFormat}, "a former durward has left an audit journal", false},
+		"no first line": {[]int{0}, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			dir := filepath.Join(root, node)
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			for i, version := range tc.versions {
+				first := ""
+				if version > 0 {
+					first = string(format.Marshal(format.Header{Format: version, Node: node, Segment: segments.Name(i + 1)})) + "\n"
+				}
+				appendFile(t, segments.Path(dir, i+1), first)
+			}
+			o, log := loggedOptions(t, root)
+			claimed, unlock, err := claim(root, o.Log, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer unlock()
+			if (claimed == dir) != tc.taken {
+				t.Errorf("it takes %s", claimed)
+			}
+			if (tc.says == "") != (log.count("\n") == 0) || log.count(tc.says) == 0 {
+				t.Errorf("the log says %s", &log.text)
+			}
+			if !tc.taken {
+				again, err := segments.Lock(filepath.Join(dir, lockFile))
+				if err != nil {
+					t.Fatalf("nobody else may have it: %v", err)
+				}
+				again()
+			}
+		})
+	}
+}
+
+// TestNumbersOfSetAside checks that the numbers of damaged segments are not used again.
+func TestNumbersOfSetAside(t *testing.T) {
+	dir := t.TempDir()
+	j := openJournal(t, testOptions(t, dir))
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	appendFile(t, segments.Path(j.dir, 7)+segments.DamagedSuffix, "damaged")
+	if again := openJournal(t, testOptions(t, dir)); again.dir != j.dir || again.segment.number != 8 {
+		t.Errorf("segment %d of %s", again.segment.number, again.dir)
+	}
+}
+
+// TestFirstLine checks what becomes of a segment whose first line is not whole: it is removed when nothing else can have
+// been in it, and kept otherwise.
+func TestFirstLine(t *testing.T) {
+	for name, tc := range map[string]struct {
+		size int
+		kept bool
+	}{"empty": {0, false}, "torn": {100, false}, "as long as can be": {maxHeader, false}, "longer": {maxHeader + 1, true}} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			j := openJournal(t, testOptions(t, dir))
+			if err := j.Close(); err != nil {
+				t.Fatal(err)
+			}
+			path := segments.Path(j.dir, 2)
+			appendFile(t, path, strings.Repeat("x", tc.size))
+			o, log := loggedOptions(t, dir)
+			again := openJournal(t, o)
+			_, err := os.Stat(path + segments.DamagedSuffix)
+			if (err == nil) != tc.kept || (again.segment.number == 3) != tc.kept || (log.count("has no beginning and is set aside") == 1) != tc.kept {
+				t.Errorf("segment %d follows, kept: %v; %s", again.segment.number, err, &log.text)
+			}
+		})
+	}
+}
+
+// TestCutOff checks that the journal notices that its file was cut off, says so once, and goes on in another one.
+func TestCutOff(t *testing.T) {
+	dir := t.TempDir()
+	o, log := loggedOptions(t, dir)
+	j := openJournal(t, o)
+	leaveAlone(j)
+	for range 3 {
+		if err := j.Append(acme, intent("create_issue")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := segments.Path(j.dir, 1)
+	if err := os.Truncate(path, int64(len(readFile(t, path))-10)); err != nil {
+		t.Fatal(err)
+	}
+	j.notice()
+	j.notice()
+	if !errors.Is(j.failure, errFault) || log.count("was cut off") != 1 {
+		t.Errorf("%v; %s", j.failure, &log.text)
+	}
+	if err := j.advance(); err != nil || j.segment.number != 2 {
+		t.Fatalf("segment %d: %v", j.segment.number, err)
+	}
+	if err := j.Append(acme, intent("create_issue")); err != nil {
+		t.Fatal(err)
+	}
+	// No checkpoint covers the record that was cut off: the log alone tells of it.
+	if report := wantClean(t, dir, new(memory)); report.Records != 3 {
+		t.Errorf("%d records", report.Records)
+	}
+}
+
+// TestNotice checks what the journal takes for a lost file.
+func TestNotice(t *testing.T) {
+	o, log := loggedOptions(t, t.TempDir())
+	j := openJournal(t, o)
+	leaveAlone(j)
+	path := j.segment.path
+	j.segment.path = filepath.Join(path, "below a file")
+	if j.notice(); j.failure != nil {
+		t.Errorf("it cannot be looked at: %v", j.failure)
+	}
+	at := j.segment.at
+	j.segment.path, j.segment.at = path+".gone", nil
+	if j.notice(); j.failure != nil {
+		t.Errorf("nobody knows which file it was: %v", j.failure)
+	}
+	j.segment.at, j.failure = at, errDisk
+	if j.notice(); !errors.Is(j.failure, errDisk) || log.count("\n") != 0 {
+		t.Errorf("the first failure is forgotten: %v; %s", j.failure, &log.text)
+	}
+	j.failure = nil
+	if j.notice(); !errors.Is(j.failure, errGone) || log.count("was removed or replaced") != 1 {
+		t.Errorf("it is gone: %v; %s", j.failure, &log.text)
+	}
+	j.segment.path = path
+}
+
+// TestWriteFault checks that a file whose existing part cannot be written is left at once.
+func TestWriteFault(t *testing.T) {
+	o, disk := faultyOptions(t, t.TempDir())
+	j := openJournal(t, o)
+	leaveAlone(j)
+	first := disk()
+	first.set(func() { first.write = errFault })
+	if err := j.Append(acme, intent("create_issue")); !errors.Is(err, ErrUnavailable) {
+		t.Fatalf("acknowledged: %v", err)
+	}
+	select {
+	case <-j.rotation:
+	default:
+		t.Error("nobody is asked to begin another segment")
+	}
+	if err := j.advance(); err != nil || j.segment.number != 2 {
+		t.Errorf("segment %d: %v", j.segment.number, err)
+	}
+}
+
+// TestCheckpoints checks that a checkpoint lists the chains with records since the one before, sorted, and the last one of
+// a segment all of them.
+func TestCheckpoints(t *testing.T) {
+	j := openJournal(t, testOptions(t, t.TempDir()))
+	leaveAlone(j)
+	for _, organization := range []string{other, acme} {
+		if err := j.Append(organization, intent("create_issue")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j.Stored(storage.AuditChain{OrganizationID: "stored", Segment: storage.AuditStoreSegment, Sequence: 2})
+	j.Stored(storage.AuditChain{OrganizationID: "stored", Segment: storage.AuditStoreSegment, Sequence: 1})
+	if err := j.Checkpoint(); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Append(other, intent("create_issue")); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Checkpoint(); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	checkpoints := checkpointsOf(t, j, 1)
+	if len(checkpoints) != 3 {
+		t.Fatalf("%d checkpoints", len(checkpoints))
+	}
+	for i, want := range [][]string{{acme, other, "stored"}, {other}, {acme, other}} {
+		if got := headsOf(checkpoints[i]); !slices.Equal(got, want) {
+			t.Errorf("checkpoint %d lists %v, want %v", i, got, want)
+		}
+	}
+	if stored := checkpoints[0].Chains[2]; stored.Sequence != 2 {
+		t.Errorf("the store's chain is at %d", stored.Sequence)
+	}
+}
+
+// TestCheckpointsWhenDue checks that a checkpoint is made when it is due and something is new, and not otherwise.
+func TestCheckpointsWhenDue(t *testing.T) {
+	o := testOptions(t, t.TempDir())
+	now := time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
+	o.Now = func() time.Time { return now }
+	j := openJournal(t, o)
+	leaveAlone(j)
+	made := func() int { return len(checkpointsOf(t, j, 1)) }
+	if err := j.advance(); err != nil || made() != 0 {
+		t.Errorf("%d without a record, %v", made(), err)
+	}
+	if err := j.Append(acme, intent("create_issue")); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		now = now.Add(defaultCheckpointEvery)
+		if err := j.advance(); err != nil || made() != 1 {
+			t.Errorf("%d after a record, %v", made(), err)
+		}
+	}
+	if err := j.Append(acme, intent("create_issue")); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(-time.Nanosecond)
+	if err := j.advance(); err != nil || made() != 1 {
+		t.Errorf("%d too early, %v", made(), err)
+	}
+	j.Stored(storage.AuditChain{OrganizationID: acme, Segment: storage.AuditStoreSegment, Sequence: 1})
+	now = now.Add(time.Nanosecond)
+	if err := j.advance(); err != nil || made() != 2 {
+		t.Errorf("%d for a record of the store, %v", made(), err)
+	}
+}
+
+// TestEndedOnce checks that a segment gets one final checkpoint, also when the next segment cannot be made at first.
+func TestEndedOnce(t *testing.T) {
+	o := testOptions(t, t.TempDir())
+	var refuse error
+	o.create = func(path string) (file, error) {
+		if refuse != nil {
+			return nil, refuse
+		}
+		return createFile(path)
+	}
+	j := openJournal(t, o)
+	leaveAlone(j)
+	if err := j.Append(acme, intent("create_issue")); err != nil {
+		t.Fatal(err)
+	}
+	refuse = errDisk
+	for range 2 {
+		if err := turn(j); !errors.Is(err, errDisk) {
+			t.Errorf("%v", err)
+		}
+	}
+	refuse = nil
+	if err := j.advance(); err != nil || j.segment.number != 2 {
+		t.Errorf("segment %d: %v", j.segment.number, err)
+	}
+	if checkpoints := checkpointsOf(t, j, 1); len(checkpoints) != 1 || !checkpoints[0].Final {
+		t.Errorf("%+v", checkpoints)
+	}
+}
