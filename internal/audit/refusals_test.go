@@ -33,6 +33,9 @@ func TestRefusals(t *testing.T) {
 		want("another user", count(1000, acme, "bob"), refusalBurst)
 		want("the same user elsewhere", count(1000, other, "mallory"), refusalBurst)
 		want("one after many", count(1, other, "alice"), 1)
+		if got, want := r.dropped.Load(), int64(1000-refusedTokensBurst+3*(1000-refusalBurst)); got != want {
+			t.Errorf("%d are counted as not recorded, want %d", got, want)
+		}
 		if got := r.tell(); len(got) != 3 || got[""] != 1000-refusedTokensBurst || got[acme] != 2*(1000-refusalBurst) || got[other] != 1000-refusalBurst {
 			t.Errorf("not recorded: %v", got)
 		}
@@ -58,6 +61,32 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%d users are remembered", len(r.users))
 		}
 	})
+}
+
+// TestRefusedUsersAreSwept checks that users whose bound is whole again make room for others, and that nobody looks for
+// them at each refusal.
+func TestRefusedUsersAreSwept(t *testing.T) {
+	now := time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
+	r := newRefusals(func() time.Time { return now })
+	fill := func() {
+		for i := range maxRefused {
+			r.allow(acme, strconv.Itoa(i))
+		}
+	}
+	fill()
+	now = now.Add(time.Second / 2) // each has the refusal back
+	if r.allow(acme, "next"); len(r.users) != 1 {
+		t.Errorf("%d users are remembered", len(r.users))
+	}
+	fill()
+	now = now.Add(time.Second - 1)
+	if r.allow(acme, "too early"); len(r.users) != maxRefused+1 || r.users[refusedUser{}] == nil {
+		t.Errorf("%d users are remembered before a second has passed", len(r.users))
+	}
+	now = now.Add(1)
+	if r.allow(acme, "in time"); len(r.users) > 2 {
+		t.Errorf("%d users are remembered after a second", len(r.users))
+	}
 }
 
 // TestUnrecorded checks that the number of unrecorded refusals is recorded in each organization's own log.
