@@ -90,13 +90,18 @@ func (b *Bearer) Principal(agent string) *engine.Principal {
 	return b.key.principalAs(agent)
 }
 
-// Recheck checks anew whether the credential of a proven bearer was revoked. Its error is token.ErrInvalid when it was,
-// or the store's.
+var errNobody = errors.New("there is no proven bearer")
+
+// Recheck checks anew whether the bearer's credential was revoked. Its error is token.ErrInvalid when it was, or the
+// store's. For nobody it is always an error: streams are checked beside all requests, where a panic would end the process.
 func (a *Authenticator) Recheck(ctx context.Context, b *Bearer) (err error) {
-	if b.key != nil {
+	switch {
+	case b.key != nil:
 		_, err = a.keyState(ctx, b.key.home)
-	} else {
+	case b.token != nil:
 		_, err = a.standing(ctx, b.token)
+	default:
+		err = errNobody
 	}
 	return err
 }
@@ -104,22 +109,25 @@ func (a *Authenticator) Recheck(ctx context.Context, b *Bearer) (err error) {
 // Renew does the work of Recheck when something of the bearer's organization was written since the credential was
 // checked.
 func (a *Authenticator) Renew(ctx context.Context, b *Bearer) error {
-	if b.History().Current() == b.provenAt {
+	if b.Proven() && b.History().Current() == b.provenAt {
 		return nil
 	}
 	return a.Recheck(ctx, b)
 }
 
-// PrincipalNow returns a function that returns the policies' view of a proven bearer at the time of its call. Any
-// goroutine may use it. It is for streams, which outlive the decision on their call. The result is nil when clients must
-// be agents and this one no longer is. A bearer whose credential was revoked stays the same principal: the revocation
-// ends their streams, with a reason of its own.
+// PrincipalNow returns a function that returns the policies' view of the bearer at the time of its call. Any goroutine
+// may use it. It is for streams, which outlive the decision on their call. The result is nil when clients must be agents
+// and this one no longer is. A bearer whose credential was revoked stays the same principal: the revocation ends their
+// streams, with a reason of its own. For nobody it is always an error.
 func (a *Authenticator) PrincipalNow(b *Bearer) func(context.Context) (*engine.Principal, error) {
 	was := b.Principal(agentID(b.agent))
 	if b.key != nil {
 		return a.keyPrincipalNow(b.key.home, was)
 	}
 	known := b.token
+	if known == nil {
+		return func(context.Context) (*engine.Principal, error) { return nil, errNobody }
+	}
 	return func(ctx context.Context) (*engine.Principal, error) {
 		s, err := a.standing(ctx, known)
 		switch {

@@ -13,11 +13,21 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// TestNobody checks that the zero bearer is nobody.
+// TestNobody checks that the zero bearer is nobody, and that nobody's calls and streams may not go on.
 func TestNobody(t *testing.T) {
 	var b Bearer
 	if b.Proven() || b.Caller() != nil || b.Agent() != nil || b.Notes() != nil || b.Principal("") != nil || b.RolesSize() != 0 || b.RolesUnknown() {
 		t.Error("nobody is somebody")
+	}
+	d := newDoor(t, nil)
+	if err := d.Recheck(t.Context(), &b); err == nil {
+		t.Error("nobody's credential is good")
+	}
+	if err := d.Renew(t.Context(), &b); err == nil {
+		t.Error("nobody's credential is still good")
+	}
+	if who, err := d.PrincipalNow(&b)(t.Context()); err == nil || who != nil {
+		t.Errorf("nobody's stream: %v, %v", who, err)
 	}
 }
 
