@@ -37,7 +37,7 @@ type Call struct {
 	Judged []evaluator.Judged
 	// Credentials is set by durward_credential.
 	Credentials CredentialSource
-	connected   uint32 // 1 once a connection's credential was given; accessed atomically, because a call can be copied
+	connected   uint32 // 1: see UseConnection; accessed atomically, because a call can be copied
 	// Limits holds the call's limits and its charge.
 	Limits admission.State
 	// Log collects the access log's fields about the call.

@@ -10,9 +10,16 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Connected notes that the call was given the credential of its caller's connection: its streams end with the
-// connection.
-func (c *Call) Connected() { atomic.StoreUint32(&c.connected, 1) }
+// UseConnection notes whether the call uses its caller's connection: its streams then end with the connection. It must
+// be noted before the credential is read. Otherwise the streams outlive a connection that another node takes away
+// meanwhile, because their right is checked only after the write.
+func (c *Call) UseConnection(uses bool) {
+	var noted uint32
+	if uses {
+		noted = 1
+	}
+	atomic.StoreUint32(&c.connected, noted)
+}
 
 // ground returns a right that also ends with the call's own basis: its caller's token or key, its server, and the
 // connection whose credential it was given. The node on which one of them is removed ends the streams itself. Other

@@ -90,9 +90,10 @@ func (s *source) Credential(ctx context.Context) (connection.Credential, error) 
 	if err != nil {
 		return connection.Credential{}, err
 	}
+	s.call.UseConnection(true)
 	credential, err := s.call.Core.Broker.CredentialOf(ctx, s.key(), s.call.Server, s.call.Connection())
-	if err == nil {
-		s.call.Connected()
+	if err != nil {
+		s.call.UseConnection(false) // a stream can wait for its user to connect
 	}
 	return credential, err
 }
