@@ -25,10 +25,13 @@ type watchedStore struct {
 	keysOf                        string // the organization of every key; "": the store's
 	full                          bool   // there is no room for another agent
 	registered                    int
+	resolving                     func() // is called before a user is resolved; nil: nothing
 }
 
 func (s *watchedStore) ResolveUser(ctx context.Context, c storage.UserClaim, now time.Time) (storage.User, error) {
-	s.resolved.Add(1)
+	if s.resolved.Add(1); s.resolving != nil {
+		s.resolving()
+	}
 	return s.Store.ResolveUser(ctx, c, now)
 }
 

@@ -149,6 +149,12 @@ func TestRevokedUsers(t *testing.T) {
 		if !refused(ahead) {
 			t.Error("a token that was here before the revocation outlives it")
 		}
+		ahead = d.issuer.Sign(map[string]any{"iat": d.issuer.Now() + 30, "jti": "slow", "name": "Alice of now"})
+		d.store.resolving = func() { revoke(time.Now()) }
+		defer func() { d.store.resolving = nil }()
+		if !refused(ahead) {
+			t.Error("a token that came before the revocation, and was read during it, outlives it")
+		}
 	})
 	t.Run("the store is away", func(t *testing.T) {
 		d.issuer.Advance(60)

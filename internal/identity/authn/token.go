@@ -68,6 +68,7 @@ func (a *Authenticator) verifyUnlessKept(ctx context.Context, raw, resource stri
 }
 
 func (a *Authenticator) verify(ctx context.Context, raw, resource string) (*verified, error) {
+	seenAt := a.shared(a.memory.now()) // a revocation while the token is read is one after the node saw it
 	unverified, err := token.Parse(raw)
 	if err != nil {
 		return nil, err
@@ -88,7 +89,7 @@ func (a *Authenticator) verify(ctx context.Context, raw, resource string) (*veri
 	if err != nil {
 		return nil, err
 	}
-	known := &verified{person: somebody, attributes: somebody.attributesOf(claims), vouched: claims.Vouched, caller: somebody.who, seenAt: a.shared(a.memory.now())}
+	known := &verified{person: somebody, attributes: somebody.attributesOf(claims), vouched: claims.Vouched, caller: somebody.who, seenAt: seenAt}
 	known.names = sizeOf(known.caller.Roles, known.caller.Groups)
 	known.caller.ExpiresAt = issuer.Verifier().GoodUntil(&claims.Vouched)
 	return known, nil
