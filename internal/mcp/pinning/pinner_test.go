@@ -342,6 +342,39 @@ func TestAttackManyLists(t *testing.T) {
 	}
 }
 
+// TestAttackChangeUnderAFlood checks that a changed tool is withheld although an upstream that lists ever more tools has
+// used up its writes, and the memory for what is not written (M13).
+func TestAttackChangeUnderAFlood(t *testing.T) {
+	p := newPinned(t, true)
+	list := func(tools ...listedTool) {
+		t.Helper()
+		if _, err := p.list(t, tools); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list(described("pay", "pays"))
+	for before, i := 0, 0; p.store.writes != before; i++ {
+		before = p.store.writes
+		list(described(fmt.Sprint("written", i), "x"))
+	}
+	for page := range 4 {
+		many := flood(toolpin.MaxPins / 3)
+		for i := range many {
+			many[i] = described(fmt.Sprint("page", page, many[i].name), "x")
+		}
+		list(many...)
+	}
+	if is, err := p.Withheld(t.Context(), "another"); err != nil || !is {
+		t.Fatalf("there is room: %v, %v", is, err)
+	}
+	list(described("pay", "pays everybody"))
+	for name, want := range map[string]bool{"pay": true, "written0": false, "another": true} {
+		if is, err := p.Withheld(t.Context(), name); err != nil || is != want {
+			t.Errorf("%s is withheld: %v, %v", name, is, err)
+		}
+	}
+}
+
 // TestAttackTwoDefinitions checks that a list with two definitions under one name is read once more, also when there is
 // nothing to write (M13).
 func TestAttackTwoDefinitions(t *testing.T) {

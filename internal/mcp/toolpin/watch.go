@@ -45,14 +45,29 @@ type latest struct {
 }
 
 // see records the last seen version of a tool that differs from the store's. The caller holds the lock.
-func (w *Watch) see(name string, seen latest) {
-	if _, known := w.latest[name]; !known && len(w.latest) >= MaxPins {
+func (w *Watch) see(p *Pins, name string, seen latest) {
+	if _, noted := w.latest[name]; !noted && len(w.latest) >= MaxPins && !w.makeRoom(p, name) {
 		return
 	}
 	if w.latest == nil {
 		w.latest = make(map[string]latest)
 	}
 	w.latest[name] = seen
+}
+
+// makeRoom forgets a tool that is not pinned in favor of one that is, and reports whether it did. A change of a pinned
+// tool must be known, whatever else the upstream lists. Tools without a pin are withheld while there is no room.
+func (w *Watch) makeRoom(p *Pins, name string) bool {
+	if _, pinned := p.byName[name]; !pinned {
+		return false
+	}
+	for other := range w.latest {
+		if _, pinned := p.byName[other]; !pinned {
+			delete(w.latest, other)
+			return true
+		}
+	}
+	return false
 }
 
 // Definition returns the hash of the last seen version of a tool, "" when none was seen.
