@@ -22,6 +22,8 @@ type pinStore struct {
 	t      *testing.T
 	writes int
 	fails  int // the write that fails, counted from 1; 0: none
+	// elsewhere writes before the next write does, as another node would; nil: none does.
+	elsewhere func()
 }
 
 func (s *pinStore) ObserveTools(ctx context.Context, organization, server string, tools []storage.ObservedTool, now time.Time) ([]storage.ToolPin, error) {
@@ -34,6 +36,10 @@ func (s *pinStore) ObserveTools(ctx context.Context, organization, server string
 	}
 	if s.writes++; s.writes == s.fails {
 		return nil, errors.New("the disk is full")
+	}
+	if write := s.elsewhere; write != nil {
+		s.elsewhere = nil
+		write()
 	}
 	return s.Store.ObserveTools(ctx, organization, server, tools, now)
 }
@@ -285,6 +291,34 @@ func TestAttackUnrecordedChange(t *testing.T) {
 	}
 	if pin := p.stored(t)["pay"]; !pin.Changed() || len(p.events) != 1 || p.events[0].Detail["withheld"] != true {
 		t.Errorf("changed %v, recorded %+v", pin.Changed(), p.events)
+	}
+}
+
+// TestAttackTwoNodes checks that a tool that two nodes see for the first time, each with another definition, is withheld
+// and recorded as changed (M13).
+func TestAttackTwoNodes(t *testing.T) {
+	p := newPinned(t, true)
+	p.store.elsewhere = func() {
+		tool, err := toolpin.Read("pay", []byte(described("pay", "pays").definition))
+		if err != nil {
+			t.Error(err)
+		}
+		seen := []storage.ObservedTool{{Name: "pay", Hash: tool.Hash, Definition: tool.Definition}}
+		if _, err := p.store.Store.ObserveTools(t.Context(), organization, "server", seen, start); err != nil {
+			t.Error(err)
+		}
+	}
+	shown, err := p.list(t, []listedTool{described("read", "reads"), described("pay", "pays everybody")})
+	if err != nil || len(shown) != 1 || shown[0] != "read" {
+		t.Errorf("%q, %v", shown, err)
+	}
+	if is, err := p.Withheld(t.Context(), "pay"); err != nil || !is {
+		t.Errorf("withheld: %v, %v", is, err)
+	}
+	pin := p.stored(t)["pay"]
+	if len(p.events) != 1 || p.events[0].Tool != "pay" || p.events[0].Detail["pinned"] != pin.Hash || p.events[0].Detail["before"] != pin.Hash ||
+		p.events[0].Detail["now"] != pin.SeenHash || p.events[0].Detail["withheld"] != true {
+		t.Errorf("recorded %+v", p.events)
 	}
 }
 

@@ -24,7 +24,7 @@ const (
 
 // write stores new and changed tools. It reports false when nothing could be written because too much was waiting: the
 // tools are seen again with the next list. Changes are recorded before they are written: a change that could not be
-// recorded is seen again, too.
+// recorded is seen again, too. Changes that show only in the store are recorded afterwards.
 func (t *Tools) write(ctx context.Context, due []toolpin.Noted) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -45,13 +45,32 @@ func (t *Tools) write(ctx context.Context, due []toolpin.Noted) (bool, error) {
 	}
 	for len(due) > 0 {
 		tools := portion(due)
-		if _, err := t.options.Store.ObserveTools(ctx, t.server.OrganizationID, t.server.ID, tools, t.options.Now().UTC()); err != nil {
+		changed, err := t.options.Store.ObserveTools(ctx, t.server.OrganizationID, t.server.ID, tools, t.options.Now().UTC())
+		if err != nil {
 			return false, fmt.Errorf("pinning tools: %w", err) // the next list shows those that are left
 		}
 		t.watch.Written(due[:len(tools)])
+		if err := t.recordChanges(ctx, firstElsewhere(due[:len(tools)], changed)); err != nil {
+			return false, err
+		}
 		due = due[len(tools):]
 	}
 	return true, nil
+}
+
+// firstElsewhere returns the tools that were new here and are changed all the same: another node has just pinned another
+// definition.
+func firstElsewhere(written []toolpin.Noted, changed []storage.ToolPin) (found []toolpin.Noted) {
+	for i := range changed {
+		pin := &changed[i]
+		for j := range written {
+			if noted := written[j]; noted.Change == nil && noted.Name == pin.Name {
+				noted.Change = &toolpin.Change{Pinned: pin.Hash, Before: pin.Hash, Seen: pin.SeenHash}
+				found = append(found, noted)
+			}
+		}
+	}
+	return found
 }
 
 // portion returns the first due tools, as many as one transaction writes, and at least one.
