@@ -343,5 +343,5 @@ func (j *Journal) recover(number int) (kept bool, err error) {
 
 // keys returns the keys of the journal's gateway.
 func (j *Journal) keys() *segments.Keys {
-	return &segments.Keys{MACs: j.options.MACs, Signatures: j.options.Signer}
+	return &segments.Keys{MACs: j.options.MACs, Signatures: j.options.Signer, Former: j.former}
 }

@@ -30,7 +30,6 @@ type shipper struct {
 	dir, node string
 	store     storage.Audits
 	keys      *segments.Keys
-	former    bool // a durward without MACs may have written its segments
 	log       *slog.Logger
 	// growing returns the number of the segment that is still written.
 	growing func() int
@@ -251,7 +250,7 @@ func (s *shipper) collect(lines *format.Lines) (more bool, err error) {
 		case err != nil:
 			s.at.damaged = true
 		case l.Header != nil:
-			s.at.bare = s.former && l.Header.Bare()
+			s.at.bare = s.keys.Bare(l.Header)
 		case l.Checkpoint != nil && !s.keys.Signed(l.Checkpoint):
 			s.at.damaged = true
 		case l.Checkpoint != nil:

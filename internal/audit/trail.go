@@ -320,7 +320,7 @@ func (t *Trail) adoptOne(ctx context.Context, o Options, dir string) error {
 	if _, err := j.resume(); err != nil {
 		return err
 	}
-	s := &shipper{dir: dir, node: j.node, store: t.store, keys: j.keys(), former: j.former, log: t.log, refused: doubt.chains, unstored: &t.unstored, growing: func() int { return segments.MaxNumber }}
+	s := &shipper{dir: dir, node: j.node, store: t.store, keys: j.keys(), log: t.log, refused: doubt.chains, unstored: &t.unstored, growing: func() int { return segments.MaxNumber }}
 	if err := s.ship(ctx); err != nil {
 		return err
 	}

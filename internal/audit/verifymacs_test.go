@@ -3,6 +3,7 @@ package audit
 import (
 	"bytes"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -222,5 +223,45 @@ func TestForgedCheckpoint(t *testing.T) {
 	}
 	if len(findings(t, root, store)) == 0 {
 		t.Error("nothing is found")
+	}
+}
+
+// TestForgedHeader checks that a start signs no record without a MAC of a node that has MACs, whatever a header in the
+// journal says of its format. An auditor without the master key takes what a checkpoint was signed over for the gateway's.
+func TestForgedHeader(t *testing.T) {
+	for name, before := range map[string]string{"as the first line": "", "behind another line": "x\n"} {
+		t.Run(name, func(t *testing.T) {
+			root, store := t.TempDir(), new(memory)
+			o := testOptions(t, root).withDefaults()
+			j := openJournal(t, o)
+			appendSome(t, j, acme, "create_issue", 3)
+			if err := turn(j); err != nil {
+				t.Fatal(err)
+			}
+			if err := newShipper(j, store).ship(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			kill(t, j)
+			chain, text := format.ChainOf(acme, j.node, "00000002"), format.AppendEntry(nil, outcomeOf(intent("forged")))
+			hash, _ := format.Next(&chain, text, nil)
+			h := format.Header{Format: format.BareSegmentFormat, Node: j.node, Segment: chain.Segment, Time: time.Now().UTC(), Checkpoint: j.last.number, Previous: j.last.hash}
+			(&scene{dir: j.dir}).rewrite(t, 2, [][]byte{[]byte(before), format.Marshal(h), []byte("\n"), jsonLine(acme, 1, &hash, nil, text)})
+			if err := (&Trail{store: store, log: o.Log}).adoptOne(t.Context(), o, j.dir); err != nil {
+				t.Fatal(err)
+			}
+			// The attacker puts the record into the store, and removes the file that was set aside.
+			if err := os.Remove(segments.Path(j.dir, 2) + segments.DamagedSuffix); err != nil {
+				t.Fatal(err)
+			}
+			w := newChunk(j.node, chain.Segment, acme, new([32]byte), 1, nil)
+			w.add(1, &hash, text, format.NanosOf(text))
+			forged, _ := w.finish(nil)
+			forged.MAC = storage.AuditMAC{1}
+			store.chunks = append(store.chunks, forged)
+			report, err := verify.Log(t.Context(), verify.Journals{Dir: root, All: true}, store, verify.Keys{Signatures: sharedSigner().Public()})
+			if err != nil || len(report.Findings) == 0 {
+				t.Errorf("nothing is found, %v", err)
+			}
+		})
 	}
 }

@@ -12,6 +12,9 @@ import (
 type Keys struct {
 	MACs       storage.AuditMACs
 	Signatures format.Verifier
+	// Former reports whether a durward without MACs wrote the journal. A header is no evidence of that: an attacker can write
+	// one.
+	Former bool
 
 	scratch []byte
 }
@@ -28,6 +31,9 @@ func NewProvenChain(organization, node, segment string) *ProvenChain {
 	c.name = c.NameHash()
 	return c
 }
+
+// Bare reports whether the records of a segment with this header need no MACs.
+func (k *Keys) Bare(h *format.Header) bool { return k != nil && k.Former && h.Bare() }
 
 // Signed reports whether the gateway signed a checkpoint.
 func (k *Keys) Signed(c *storage.AuditCheckpoint) bool {

@@ -46,7 +46,7 @@ func (all *Found) continuedBy(l *format.Line) bool {
 		*c = *known
 	}
 	follows := *c
-	proven, _ := all.Keys.Proves(&follows, &l.Record, all.Header.Bare())
+	proven, _ := all.Keys.Proves(&follows, &l.Record, all.Keys.Bare(all.Header))
 	hash, _ := format.Next(&c.AuditChain, l.Record.Text, nil)
 	return proven && l.Record.Sequence == c.Sequence && l.Record.Hash == hash
 }

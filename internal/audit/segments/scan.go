@@ -75,7 +75,7 @@ func (all *Found) take(l *format.Line) {
 		if c == nil {
 			c = NewProvenChain(string(l.Record.Organization), all.Node, all.Segment)
 		}
-		if _, sealed := all.Keys.Proves(c, &l.Record, all.Header.Bare()); sealed {
+		if _, sealed := all.Keys.Proves(c, &l.Record, all.Keys.Bare(all.Header)); sealed {
 			all.Records++
 			all.Chains[c.OrganizationID] = c
 		}
