@@ -53,7 +53,12 @@ func TestReadChunkTold(t *testing.T) {
 		"edited, and cut off": {func(_ *storage.AuditChunk, body []byte) []byte { body[headSize+3] ^= 1; return body[:len(body)-1] }, 3, 2},
 		"others than it says": {func(c *storage.AuditChunk, body []byte) []byte { c.First, c.Last = 4, 6; return body }, 4, 3},
 		"of another node":     {func(c *storage.AuditChunk, body []byte) []byte { c.Node = "m"; return body }, 0, 3}, // it is not the first of its chain
-		"without any":         {func(c *storage.AuditChunk, body []byte) []byte { c.Last = 2; return body[:headSize] }, 2, 0},
+		"without any":         {func(c *storage.AuditChunk, body []byte) []byte { c.Last = 2; return body[:headSize] }, 3, 0},
+		"without any, and whole": {func(c *storage.AuditChunk, body []byte) []byte {
+			c.Last = 2
+			format.SetLast(body, new([32]byte))
+			return body[:headSize]
+		}, 3, 0},
 		"shorter than hashes": {func(_ *storage.AuditChunk, body []byte) []byte { return body[:headSize-1] }, 3, 0},
 		"edited in two places": {func(_ *storage.AuditChunk, body []byte) []byte {
 			body[headSize+3] ^= 1

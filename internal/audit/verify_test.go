@@ -385,6 +385,14 @@ func TestTampering(t *testing.T) {
 		"store: a chunk given to another organization": {func(t *testing.T, s *scene) {
 			s.chunk(t).OrganizationID = other
 		}, "segment 00000002"},
+		"store: a chunk without records": {func(t *testing.T, s *scene) {
+			w := newChunk(s.journal.node, "00000005", acme, new([32]byte), 1, nil)
+			c, _ := w.finish(nil)
+			s.store.chunks = append(s.store.chunks, c)
+		}, "the chunk has no record"},
+		"store: a chunk of a segment that no journal has": {func(t *testing.T, s *scene) {
+			s.store.chunks = append(s.store.chunks, forgedChunk(s.journal.node, "9223372036854775807"))
+		}, "is in a segment that no journal can have"},
 		"store: a checkpoint dropped": {func(t *testing.T, s *scene) {
 			s.store.checkpoints = slices.Delete(s.store.checkpoints, 2, 3)
 		}, "checkpoints 3 to 3 are gone"},
@@ -458,6 +466,26 @@ func TestTampering(t *testing.T) {
 			}
 			told.compare(t, name, s.journal.node, findings)
 		})
+	}
+}
+
+// forgedChunk returns a chunk with a record that the gateway did not write.
+func forgedChunk(node, segment string) storage.AuditChunk {
+	chain, text := format.ChainOf(acme, node, segment), format.AppendEntry(nil, outcomeOf(intent("forged")))
+	hash, _ := format.Next(&chain, text, nil)
+	w := newChunk(node, segment, acme, new([32]byte), 1, nil)
+	w.add(1, &hash, text, format.NanosOf(text))
+	c, _ := w.finish(nil)
+	c.MAC = storage.AuditMAC{1}
+	return c
+}
+
+// TestForgedNumber checks that a verification does not search all segments before one with a forged number.
+func TestForgedNumber(t *testing.T) {
+	s := newScene(t)
+	s.store.chunks = append(s.store.chunks, forgedChunk(s.journal.node, segments.Name(segments.MaxNumber-1)))
+	if found := len(findings(t, s.root, s.store)); found != 1000 {
+		t.Errorf("%d findings", found)
 	}
 }
 

@@ -63,6 +63,9 @@ func ReadChunk(c *storage.AuditChunk, open OpenFunc) ([]storage.AuditRecord, err
 		}
 		records = append(records, r)
 	}
+	if len(records) == 0 {
+		return nil, &RecordError{c.First, fmt.Errorf("%w: the chunk has no record", ErrTampered)}
+	}
 	if wrong == nil && (chain.Sequence != c.Last || chain.Hash != want) {
 		wrong = &RecordError{chain.Sequence, fmt.Errorf("%w, or the chunk holds others than %d to %d", ErrTampered, c.First, c.Last)}
 	}

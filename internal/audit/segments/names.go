@@ -28,10 +28,13 @@ const MaxNumber = 1 << 30
 // Name returns the name of a segment.
 func Name(number int) string { return fmt.Sprintf("%08d", number) }
 
-// Number reads a segment's number from its name.
+// Number reads a segment's number from its name. It returns 0 and false for a name that no segment can have.
 func Number(name string) (int, bool) {
 	n, err := strconv.Atoi(name)
-	return n, err == nil && n > 0 && Name(n) == name
+	if err != nil || n <= 0 || n >= MaxNumber || Name(n) != name {
+		return 0, false
+	}
+	return n, true
 }
 
 // List lists the numbers of the segments in a journal's directory.

@@ -367,6 +367,9 @@ func (v *verification) checkCheckpoints() {
 func (v *verification) checkNode(n *nodeEvidence) {
 	for name, c := range n.chains {
 		v.checkChain(n, name, c)
+		if _, ok := segments.Number(name.segment); !ok && name.segment != storage.AuditStoreSegment {
+			v.find(Finding{Node: n.name, Segment: name.segment, Organization: name.organization, Sequence: 1, Problem: "is in a segment that no journal can have"})
+		}
 	}
 	v.noteUncovered(n)
 	last := 0
@@ -374,7 +377,8 @@ func (v *verification) checkNode(n *nodeEvidence) {
 		number, _ := segments.Number(name.segment)
 		last = max(last, number)
 	}
-	for number := 1; number <= max(last, n.newest); number++ {
+	// A number may be forged. Each segment that is missing is a finding, so a full report ends the search.
+	for number := 1; number <= max(last, n.newest) && len(v.report.Findings) < maxFindings; number++ {
 		switch {
 		case number <= n.newest:
 			v.checkSegment(n, segments.Name(number), number == n.newest)
