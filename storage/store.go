@@ -431,7 +431,8 @@ type Audits interface {
 	// AuditRecords lists the records that the store itself wrote, newest first. The time of a record is its entry's.
 	AuditRecords(ctx context.Context, f AuditFilter) ([]AuditRecord, error)
 	// AuditChains returns the ends of a node's chains in the store; node "" means all nodes. The chain of the store's
-	// own records comes with its hash; those of shipped chunks come with the last sequence, and without a hash.
+	// own records comes with its hash; those of shipped chunks come with the last sequence, and without a hash. With node
+	// "", chains of records whose end nobody has written come with sequence 0.
 	AuditChains(ctx context.Context, node string) ([]AuditChain, error)
 	// AddAuditCheckpoint stores a checkpoint. It returns a ConflictError on number when that is taken.
 	AddAuditCheckpoint(ctx context.Context, c AuditCheckpoint) error

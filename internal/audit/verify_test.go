@@ -444,6 +444,17 @@ func TestTampering(t *testing.T) {
 				return slices.DeleteFunc(all, func(c storage.AuditChain) bool { return c.Segment == storage.AuditStoreSegment })
 			}
 		}, "organization " + acme + ", record 40: is not where the store says that the chain ends"},
+		"store: a record of an organization that has no chain": {func(_ *testing.T, s *scene) {
+			chain := format.ChainOf("nobody", s.journal.node, storage.AuditStoreSegment)
+			r := chain.Next(format.Marshal(intent("forged")))
+			r.MAC = storage.AuditMAC{1}
+			s.store.records = append(s.store.records, r)
+			s.store.heads = editHeads(func(c *storage.AuditChain) {
+				if c.OrganizationID == "nobody" {
+					*c = format.ChainOf("nobody", c.Node, c.Segment)
+				}
+			})
+		}, "organization nobody, record 1: is not where the store says that the chain ends"},
 		"store: all emptied": {func(t *testing.T, s *scene) {
 			*s.store = memory{}
 		}, "are gone"},

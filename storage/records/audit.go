@@ -23,8 +23,12 @@ const (
 		ON CONFLICT (organization_id, node, segment, sequence) DO NOTHING`
 	listAuditRecordsSQL = `SELECT ` + auditRecordColumns + ` FROM audit_records WHERE organization_id = $1 AND at >= $2 AND at < $3
 		ORDER BY at DESC, node, segment, sequence DESC LIMIT $4`
+	// Somebody may have added records without the end of their chain. A verification, which asks for all nodes, must see them.
 	auditChainsSQL = `SELECT ` + auditHeadColumns + ` FROM audit_heads WHERE $1 = '' OR node = $1
 		UNION ALL SELECT organization_id, node, segment, max(last), NULL, NULL FROM audit_chunks WHERE $1 = '' OR node = $1
+			GROUP BY organization_id, node, segment
+		UNION ALL SELECT organization_id, node, segment, 0, NULL, NULL FROM audit_records r WHERE $1 = '' AND NOT EXISTS
+			(SELECT 1 FROM audit_heads h WHERE h.organization_id = r.organization_id AND h.node = r.node AND h.segment = r.segment)
 			GROUP BY organization_id, node, segment
 		ORDER BY 1, 2, 3`
 

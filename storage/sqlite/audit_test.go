@@ -34,6 +34,23 @@ func TestAuditHead(t *testing.T) {
 	}
 }
 
+// TestRecordsWithoutHead checks that a chain is listed whose records somebody has added without the end of the chain. A
+// verification reads only the organizations that are listed.
+func TestRecordsWithoutHead(t *testing.T) {
+	s := open(t, Options{})
+	if err := s.RecordAudit(storage.WithAudit(t.Context(), &storage.Audited{OrganizationID: "o", Node: "n", Entries: []storage.AuditEntry{{Event: "e", At: time.Now()}}})); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.writer.ExecContext(t.Context(), `INSERT INTO audit_records (organization_id, node, segment, sequence, at, text, previous, hash)
+		SELECT 'p', 'n', 'store', sequence, at, text, previous, hash FROM audit_records`); err != nil {
+		t.Fatal(err)
+	}
+	chains, err := s.AuditChains(t.Context(), "")
+	if err != nil || len(chains) != 2 || chains[1] != (storage.AuditChain{OrganizationID: "p", Node: "n", Segment: storage.AuditStoreSegment}) {
+		t.Errorf("%+v, %v", chains, err)
+	}
+}
+
 // testMACs makes MACs with a key of its own.
 type testMACs []byte
 
