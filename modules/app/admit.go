@@ -9,6 +9,7 @@ import (
 	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/internal/ratelimit/overload"
+	"github.com/durward-gateway/durward/modules/app/paths"
 )
 
 // Admit charges a call to a server, or answers its refusal and reports false. A handler that carries the call must
@@ -62,7 +63,7 @@ func (c *Call) Pass(w http.ResponseWriter, r *http.Request, refused *limit.Refus
 
 // proxied returns the family of a call to a server.
 func (c *Call) proxied(r *http.Request) (family string, events bool) {
-	if strings.HasPrefix(r.URL.Path, SSEPrefix) {
+	if strings.HasPrefix(r.URL.Path, paths.SSEPrefix) {
 		return "sse", true
 	}
 	return "mcp", false

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/policy/approval"
+	"github.com/durward-gateway/durward/modules/app/paths"
 )
 
 // approvalBell announces decisions. All configurations share it: a decision that a new configuration hears of releases
@@ -40,7 +41,7 @@ func (c *Core) bindApprovals(clients []string) {
 }
 
 // ApprovalURL returns the address of the page on which a user decides on a held call.
-func (c *Core) ApprovalURL(id string) string { return c.PublicURL + ApprovalsPath + "/" + id }
+func (c *Core) ApprovalURL(id string) string { return c.PublicURL + paths.Approvals + "/" + id }
 
 // ApprovalWarning returns the problem with rules that ask for approval here; "" when users have a page to decide on.
 func (c *Core) ApprovalWarning() string {

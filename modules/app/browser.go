@@ -10,6 +10,7 @@ import (
 	"github.com/durward-gateway/durward/internal/api/visible"
 	"github.com/durward-gateway/durward/internal/api/webpage"
 	"github.com/durward-gateway/durward/internal/identity/websession"
+	"github.com/durward-gateway/durward/modules/app/paths"
 )
 
 // Browser holds the facts of durward_session about the browser that makes a request.
@@ -46,7 +47,7 @@ func (c *Core) PageUser(user *BrowserUser) *webpage.User {
 	if user == nil {
 		return nil
 	}
-	return &webpage.User{Name: visible.Text(user.Name), Token: c.Browsers.FormToken(user.Session, LogoutPath), Logout: LogoutPath}
+	return &webpage.User{Name: visible.Text(user.Name), Token: c.Browsers.FormToken(user.Session, paths.Logout), Logout: paths.Logout}
 }
 
 // These are the names of the gateway's cookies, without the prefix or port that cookieName adds.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/credential/oauth"
+	"github.com/durward-gateway/durward/modules/app/paths"
 )
 
 // clientName is the gateway's name towards authorization servers.
@@ -21,7 +22,7 @@ func (a *App) newBroker(core *Core) (*connection.Broker, error) {
 	}
 	// Authorization servers fetch the document: none could fetch it from a developer's machine.
 	if !a.development() {
-		config.ClientMetadataURL = core.PublicURL + ClientMetadataPath
+		config.ClientMetadataURL = core.PublicURL + paths.ClientMetadata
 	}
 	b, err := connection.New(config)
 	if err != nil {

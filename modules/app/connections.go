@@ -4,12 +4,13 @@ import (
 	"context"
 
 	"github.com/durward-gateway/durward/internal/mcp/streams"
+	"github.com/durward-gateway/durward/modules/app/paths"
 	"github.com/durward-gateway/durward/storage"
 )
 
 // ConnectAddress returns the address of the page on which users connect their account at a server (`connect_url`).
 func (c *Core) ConnectAddress(server *storage.Server) string {
-	return c.PublicURL + ConnectPrefix + server.Slug
+	return c.PublicURL + paths.ConnectPrefix + server.Slug
 }
 
 // EndConnection ends the streams of a connection that was removed.

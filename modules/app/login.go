@@ -13,6 +13,7 @@ import (
 	"github.com/durward-gateway/durward/internal/identity/websession"
 	"github.com/durward-gateway/durward/internal/proxy/loopback"
 	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/modules/app/paths"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -75,7 +76,7 @@ func (c *Core) bindLogins() error {
 		c.loginIssuers = append(c.loginIssuers, issuer)
 		mapping := c.identities[issuer].Rules().Mapping
 		c.providers[issuer] = oidclogin.New(oidclogin.Options{
-			Issuer: issuer, Client: login.Client, Secret: login.Secret, RedirectURI: c.PublicURL + LoginCallbackPath,
+			Issuer: issuer, Client: login.Client, Secret: login.Secret, RedirectURI: c.PublicURL + paths.LoginCallback,
 			Verifier: login.Verifier, OAuth: oauth.New(c.Guard, time.Now), Lacks: mapping.Lacks, Log: c.Log, Now: time.Now,
 		})
 	}

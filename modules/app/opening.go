@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/modules/app/paths"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -269,7 +270,7 @@ func reasonOf(err error) string {
 // Away answers a request while there is no core, because the configuration waits for its store or has ended.
 func (a *App) Away(w http.ResponseWriter, r *http.Request) {
 	asks := r.Method == http.MethodGet || r.Method == http.MethodHead
-	if asks && r.URL.Path == HealthPath {
+	if asks && r.URL.Path == paths.Health {
 		gateway.WriteJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 		return
 	}
@@ -277,7 +278,7 @@ func (a *App) Away(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case reason == nil:
 		gateway.RefuseRestarting(w)
-	case asks && r.URL.Path == ReadyPath:
+	case asks && r.URL.Path == paths.Ready:
 		NotReady(&storage.UnavailableError{Reason: *reason}).Write(w)
 	default:
 		gateway.RefuseWaiting(w)

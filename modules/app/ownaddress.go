@@ -12,6 +12,7 @@ import (
 	"github.com/durward-gateway/durward/internal/credential/directory"
 	"github.com/durward-gateway/durward/internal/proxy/loopback"
 	"github.com/durward-gateway/durward/internal/proxy/netguard"
+	"github.com/durward-gateway/durward/modules/app/paths"
 )
 
 // A server whose address is the gateway's own would call itself until descriptors run out, and so would one that leads
@@ -49,7 +50,7 @@ func (c *Core) ownAddress(u *url.URL) bool {
 		return false
 	}
 	path := strings.ToLower(u.Path) + "/"
-	for _, prefix := range []string{MCPPrefix, SSEPrefix, ModelsPrefix} {
+	for _, prefix := range []string{paths.MCPPrefix, paths.SSEPrefix, paths.ModelsPrefix} {
 		if strings.HasPrefix(path, prefix) {
 			return true
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/durward-gateway/durward/internal/identity/caller"
 	"github.com/durward-gateway/durward/internal/identity/token"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/paths"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -100,8 +101,8 @@ func (h *Handler) count(call *app.Call, result string) {
 
 // resource returns the audience that is valid on this path only, besides the gateway's own: the URL of the MCP server.
 func resource(r *http.Request, core *app.Core) string {
-	if prefix, name, ok := app.ProxiedName(r.URL.Path); ok && prefix == app.MCPPrefix {
-		return core.PublicURL + app.MCPPrefix + name
+	if prefix, name, ok := paths.ProxiedName(r.URL.Path); ok && prefix == paths.MCPPrefix {
+		return core.PublicURL + paths.MCPPrefix + name
 	}
 	return ""
 }
@@ -109,7 +110,7 @@ func resource(r *http.Request, core *app.Core) string {
 // resolveServer sets the server of a proxied path, or answers the refusal and reports that it did. A client that may
 // not use servers does not learn which servers exist.
 func (h *Handler) resolveServer(w http.ResponseWriter, r *http.Request, call *app.Call) (refused bool) {
-	_, name, ok := app.ProxiedName(r.URL.Path)
+	_, name, ok := paths.ProxiedName(r.URL.Path)
 	if !ok {
 		return false
 	}

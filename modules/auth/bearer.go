@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/durward-gateway/durward/internal/identity/apikey"
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/paths"
 )
 
 // credential is the token or API key of a request.
@@ -42,10 +42,10 @@ const (
 )
 
 func surfaceOf(path string) surface {
-	if strings.HasPrefix(path, app.ModelsPrefix) {
+	if strings.HasPrefix(path, paths.ModelsPrefix) {
 		return models
 	}
-	if _, _, ok := app.ProxiedName(path); ok {
+	if _, _, ok := paths.ProxiedName(path); ok {
 		return proxies
 	}
 	return elsewhere

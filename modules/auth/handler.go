@@ -13,6 +13,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/paths"
 )
 
 func init() {
@@ -70,7 +71,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, call *app.Call, 
 		gateway.WriteNotFound(w)
 		return nil
 	}
-	if path == app.HealthPath || path == app.ReadyPath {
+	if path == paths.Health || path == paths.Ready {
 		return next.ServeHTTP(w, app.WithCall(r, call)) // load balancers ask under any host name
 	}
 	if !call.Core.HostAllowed(r.Host) {
@@ -88,12 +89,12 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, call *app.Call, 
 	}
 	// The undo form's page has Referrer-Policy: no-referrer, so that browsers send "Origin: null" with it. The token in
 	// the form protects it: only a browser that showed the page has it.
-	if path != app.UndoPath {
+	if path != paths.Undo {
 		if done := checkOrigin(w, r, call.Core); done {
 			return nil
 		}
 	}
-	if app.IsPublic(path) {
+	if paths.IsPublic(path) {
 		return next.ServeHTTP(w, app.WithCall(r, call))
 	}
 	if wrongBase(w, r, call.Core) || slashed(w, path, call.Core) {

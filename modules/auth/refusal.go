@@ -7,6 +7,7 @@ import (
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/llm/wire"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/paths"
 )
 
 // challenge answers 401.
@@ -38,6 +39,6 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, refusal *gatewa
 	if refusal.Name == gateway.Unavailable {
 		gateway.SetRetryAfter(w)
 	}
-	status, endpoint := refusal.Status(), wire.EndpointAt(strings.TrimPrefix(r.URL.Path, app.ModelsPrefix))
+	status, endpoint := refusal.Status(), wire.EndpointAt(strings.TrimPrefix(r.URL.Path, paths.ModelsPrefix))
 	gateway.WriteBody(w, status, wire.ErrorBody(endpoint, status, codes[refusal.Name], refusal.Message))
 }

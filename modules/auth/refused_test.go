@@ -20,7 +20,7 @@ func remember(t *testing.T, core *app.Core, path, address, raw string) {
 	core.RememberRefused(t.Context(), raw, address+":1000", path, http.StatusUnauthorized, err)
 }
 
-func paths(entries []refused.Entry) (found []string) {
+func pathsOf(entries []refused.Entry) (found []string) {
 	for _, e := range entries {
 		found = append(found, e.Path)
 	}
@@ -54,16 +54,16 @@ func TestWhoSeesRefusedTokens(t *testing.T) {
 			return !slices.Contains([]string{"/own", "/none", "/other", "/forged", "/foreign", "/opaque"}, e.Path)
 		})
 	}
-	if got := paths(only(many.RefusedTokens(who))); !slices.Equal(got, []string{"/own"}) {
+	if got := pathsOf(only(many.RefusedTokens(who))); !slices.Equal(got, []string{"/own"}) {
 		t.Errorf("of several organizations one sees %v", got)
 	}
-	if got := paths(only(many.RefusedTokens(other))); !slices.Equal(got, []string{"/other"}) {
+	if got := pathsOf(only(many.RefusedTokens(other))); !slices.Equal(got, []string{"/other"}) {
 		t.Errorf("of several organizations the other sees %v", got)
 	}
 	g = newGatewayOf(t, nil, object{"organization": "acme"})
 	one, who := core(g, object{"org_id": nil})
 	entries := only(one.RefusedTokens(who))
-	if got := paths(entries); !slices.Equal(got, []string{"/foreign", "/forged", "/none", "/opaque", "/other", "/own"}) {
+	if got := pathsOf(entries); !slices.Equal(got, []string{"/foreign", "/forged", "/none", "/opaque", "/other", "/own"}) {
 		t.Errorf("where there is one organization its administrator sees %v", got)
 	}
 	for _, e := range entries {
@@ -72,6 +72,6 @@ func TestWhoSeesRefusedTokens(t *testing.T) {
 		}
 	}
 	if got := one.RefusedTokens(other); len(got) != 0 && slices.ContainsFunc(got, func(e refused.Entry) bool { return e.Path != "/other" }) {
-		t.Errorf("whoever is of another organization sees %v", paths(got))
+		t.Errorf("whoever is of another organization sees %v", pathsOf(got))
 	}
 }

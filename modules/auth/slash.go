@@ -7,6 +7,7 @@ import (
 	"github.com/durward-gateway/durward/internal/api/slug"
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/paths"
 )
 
 // slashed answers a request for a server's address with a slash at its end, and names the right address. Some servers
@@ -17,7 +18,7 @@ func slashed(w http.ResponseWriter, path string, core *app.Core) bool {
 	if !ok {
 		return false
 	}
-	if _, name, ok := app.ProxiedName(address); !ok || !slug.Valid(name) {
+	if _, name, ok := paths.ProxiedName(address); !ok || !slug.Valid(name) {
 		return false
 	}
 	gateway.RefuseSlash(w, core.PublicURL+address)

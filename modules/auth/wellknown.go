@@ -7,6 +7,7 @@ import (
 	"github.com/durward-gateway/durward/internal/api/slug"
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/paths"
 )
 
 // resourceMetadata is a protected resource metadata document (RFC 9728 section 2).
@@ -18,7 +19,7 @@ type resourceMetadata struct {
 	ResourceName           string   `json:"resource_name"`
 }
 
-func isWellKnown(path string) bool { return strings.HasPrefix(path, app.WellKnownPrefix) }
+func isWellKnown(path string) bool { return strings.HasPrefix(path, paths.WellKnownPrefix) }
 
 // serveWellKnown answers everything below /.well-known/. The document is the same for every well-formed name, whether a
 // server of that name exists or not, and is made without a look-up: it does not tell which servers exist.
@@ -27,7 +28,7 @@ func serveWellKnown(w http.ResponseWriter, r *http.Request, core *app.Core) {
 	if preflight(w, r, "MCP-Protocol-Version") {
 		return
 	}
-	name, ok := strings.CutPrefix(r.URL.Path, app.ResourceMetadata+app.MCPPrefix)
+	name, ok := strings.CutPrefix(r.URL.Path, paths.ResourceMetadata+paths.MCPPrefix)
 	if !ok || !slug.Valid(name) {
 		gateway.WriteNotFound(w)
 		return
@@ -37,7 +38,7 @@ func serveWellKnown(w http.ResponseWriter, r *http.Request, core *app.Core) {
 		return
 	}
 	gateway.WriteJSON(w, http.StatusOK, resourceMetadata{
-		Resource:               core.PublicURL + app.MCPPrefix + name,
+		Resource:               core.PublicURL + paths.MCPPrefix + name,
 		AuthorizationServers:   core.Issuers(),
 		ScopesSupported:        core.Scopes(),
 		BearerMethodsSupported: []string{"header"},

@@ -8,10 +8,11 @@ import (
 	"github.com/durward-gateway/durward/internal/llm/wire"
 	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/paths"
 )
 
 // modelsBase is the base URL of Anthropic's clients; OpenAI's take it with /v1.
-var modelsBase = strings.TrimSuffix(app.ModelsPrefix, "/v1/")
+var modelsBase = strings.TrimSuffix(paths.ModelsPrefix, "/v1/")
 
 // wrongBases lists base URLs that people configure by mistake: a part of the right one, or more of it. Clients append
 // an endpoint, with /v1 before it or not.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/paths"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -58,7 +59,7 @@ func (b *browser) whose(ctx context.Context, user storage.ConnectionKey) (connec
 // by a form of the provider, whose policy would forbid the target of a redirect (CSP level 3, form-action).
 func (h *Handler) loginFirst(w http.ResponseWriter, b *browser, result connection.CallbackResult) {
 	b.core.SetCookie(w, app.CookieHeld, result.Held, heldAge)
-	address := app.LoginPath + "?" + url.Values{"issuer": {b.issuer}, "return": {app.HeldPath}}.Encode()
+	address := paths.Login + "?" + url.Values{"issuer": {b.issuer}, "return": {paths.Held}}.Encode()
 	w.Header().Set("Refresh", "0; url="+address)
 	page{Status: http.StatusOK, Title: "Log in to finish", Text: "The account will be connected once you have logged in.", Link: address}.write(w)
 }

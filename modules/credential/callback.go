@@ -13,6 +13,7 @@ import (
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/paths"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -103,7 +104,7 @@ func (h *Handler) resultPage(ctx context.Context, core *app.Core, result connect
 	if !result.OK {
 		failed := page{Status: http.StatusBadRequest, Title: titleFailed, Text: result.Reason}
 		if result.Server.Slug != "" { // the server was not deleted meanwhile
-			failed.Again = app.ConnectPrefix + result.Server.Slug
+			failed.Again = paths.ConnectPrefix + result.Server.Slug
 		}
 		return failed
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/paths"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -50,13 +51,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		return nil
 	}
 	switch r.URL.Path {
-	case app.CallbackPath:
+	case paths.Callback:
 		h.serveCallback(w, r, call)
-	case app.HeldPath:
+	case paths.Held:
 		h.serveHeld(w, r, call)
-	case app.UndoPath:
+	case paths.Undo:
 		h.serveUndo(w, r, call)
-	case app.ClientMetadataPath:
+	case paths.ClientMetadata:
 		h.serveClientMetadata(w, r, call)
 	default:
 		if call.Caller != nil && call.Server != nil {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/api/webpage"
 	"github.com/durward-gateway/durward/internal/gateway"
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/paths"
 )
 
 //go:embed page.html
@@ -34,7 +34,7 @@ type holder struct {
 
 func (p page) write(w http.ResponseWriter) {
 	if p.Holder != nil {
-		p.Holder.Action = app.UndoPath
+		p.Holder.Action = paths.Undo
 	}
 	if err := pageTemplate.Write(w, p.Status, p.Title, p); err != nil {
 		gateway.WriteInternalError(w)

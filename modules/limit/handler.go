@@ -14,6 +14,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/paths"
 )
 
 func init() {
@@ -76,11 +77,11 @@ func (h *Handler) Validate() error {
 // ServeHTTP checks the limits of calls, and passes on allowed calls and all other requests.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	switch {
-	case h.mcp && (strings.HasPrefix(r.URL.Path, app.MCPPrefix) || strings.HasPrefix(r.URL.Path, app.SSEPrefix)):
+	case h.mcp && (strings.HasPrefix(r.URL.Path, paths.MCPPrefix) || strings.HasPrefix(r.URL.Path, paths.SSEPrefix)):
 		if !h.admitCall(w, r) {
 			return nil
 		}
-	case h.llm && strings.HasPrefix(r.URL.Path, app.ModelsPrefix):
+	case h.llm && strings.HasPrefix(r.URL.Path, paths.ModelsPrefix):
 		if !h.admitPrompt(w, r) {
 			return nil
 		}
@@ -90,7 +91,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 
 // admitCall checks the limits of a call to a server. GET and DELETE of MCP count nothing, so no limit refuses them.
 func (h *Handler) admitCall(w http.ResponseWriter, r *http.Request) bool {
-	if _, _, ok := app.ProxiedName(r.URL.Path); !ok {
+	if _, _, ok := paths.ProxiedName(r.URL.Path); !ok {
 		return true // no address of a server
 	}
 	call, ok := app.AuthenticatedCall(w, r)
@@ -106,7 +107,7 @@ func (h *Handler) admitCall(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	call.Limits.Count()
-	if r.Method != http.MethodPost && strings.HasPrefix(r.URL.Path, app.MCPPrefix) {
+	if r.Method != http.MethodPost && strings.HasPrefix(r.URL.Path, paths.MCPPrefix) {
 		return true
 	}
 	refused, err := call.Core.Admitter.Look(r.Context(), call.Admission())

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/durward-gateway/durward/internal/mcp/session"
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/paths"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -328,7 +328,7 @@ func TestOff(t *testing.T) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	model := g.call()
-	if w := g.send(model, http.MethodPost, app.ModelsPrefix+"messages", ping); w.Code != http.StatusNoContent || !model.Limits.Seen() {
+	if w := g.send(model, http.MethodPost, paths.ModelsPrefix+"messages", ping); w.Code != http.StatusNoContent || !model.Limits.Seen() {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	g.handler.Off, g.handler.mcp, g.handler.llm = false, false, false
@@ -336,7 +336,7 @@ func TestOff(t *testing.T) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	model = g.call()
-	if g.send(model, http.MethodPost, app.ModelsPrefix+"messages", ping); model.Limits.Seen() {
+	if g.send(model, http.MethodPost, paths.ModelsPrefix+"messages", ping); model.Limits.Seen() {
 		t.Error("durward_limit has seen a call of a kind that it is not for")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/durward-gateway/durward/internal/llm/wire"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/paths"
 )
 
 // admitPrompt checks the limits of a call to a model that are known before its body is read: those of its caller.
@@ -47,7 +48,7 @@ func (h *Handler) admitPrompt(w http.ResponseWriter, r *http.Request) bool {
 
 // refuse answers in the error format of the address.
 func refuse(w http.ResponseWriter, r *http.Request, status int, code, message string) {
-	endpoint := wire.EndpointAt(strings.TrimPrefix(r.URL.Path, app.ModelsPrefix))
+	endpoint := wire.EndpointAt(strings.TrimPrefix(r.URL.Path, paths.ModelsPrefix))
 	forward.AnswerUnread(w, r, func() { gateway.WriteBody(w, status, wire.ErrorBody(endpoint, status, code, message)) })
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/paths"
 )
 
 func init() {
@@ -59,8 +60,8 @@ const (
 
 // ServeHTTP serves the addresses below /api/llm-gateway/v1 and passes on all other requests.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	path, ok := strings.CutPrefix(r.URL.Path, app.ModelsPrefix)
-	if !ok && r.URL.Path != strings.TrimSuffix(app.ModelsPrefix, "/") {
+	path, ok := strings.CutPrefix(r.URL.Path, paths.ModelsPrefix)
+	if !ok && r.URL.Path != strings.TrimSuffix(paths.ModelsPrefix, "/") {
 		return next.ServeHTTP(w, r)
 	}
 	endpoint, prompt := endpoints[path]

@@ -7,7 +7,7 @@ import (
 	"github.com/durward-gateway/durward/internal/mcp/inbound"
 	"github.com/durward-gateway/durward/internal/mcp/legacysse"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/paths"
 )
 
 // The HTTP+SSE transport of revision 2024-11-05: GET opens the session's stream, whose first event names the address
@@ -43,6 +43,6 @@ func (x *exchange) replaceEndpoint(response *forward.Response) {
 		}
 		x.box.Open(sealed)
 		// A path is right under every name of the site.
-		return app.MCPPrefix + x.call.Server.Slug + "?" + inbound.EndpointParameter + "=" + sealed, nil
+		return paths.MCPPrefix + x.call.Server.Slug + "?" + inbound.EndpointParameter + "=" + sealed, nil
 	})
 }

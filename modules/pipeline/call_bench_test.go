@@ -18,6 +18,7 @@ import (
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/paths"
 	_ "github.com/durward-gateway/durward/modules/auth"
 	"github.com/durward-gateway/durward/modules/caddytest"
 	_ "github.com/durward-gateway/durward/modules/credential"
@@ -61,7 +62,7 @@ func (last) CaddyModule() caddy.ModuleInfo {
 }
 
 func (last) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	if _, name, ok := app.ProxiedName(r.URL.Path); !ok || name == "" {
+	if _, name, ok := paths.ProxiedName(r.URL.Path); !ok || name == "" {
 		return next.ServeHTTP(w, r)
 	}
 	call, ok := app.ProxiedCall(w, r)

@@ -4,7 +4,7 @@ import (
 	"github.com/durward-gateway/durward/internal/api/slug"
 	"github.com/durward-gateway/durward/internal/api/snippets"
 	"github.com/durward-gateway/durward/internal/api/validate"
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/paths"
 )
 
 // snippetsView holds the texts that tell clients about a server.
@@ -26,6 +26,6 @@ func clientSnippets(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	address := q.Core.PublicURL + app.MCPPrefix + server.Slug
+	address := q.Core.PublicURL + paths.MCPPrefix + server.Slug
 	return snippetsView{Server: server.Slug, URL: address, Data: snippets.For(address, server.Slug)}, nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/paths"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -38,7 +38,7 @@ func TestConnectOAuth(t *testing.T) {
 		t.Helper()
 		u, err := url.Parse(fmt.Sprint(raw))
 		if err != nil || u.Host != "id.tracker.example" || u.Query().Get("client_id") != "client-1234" ||
-			u.Query().Get("redirect_uri") != publicURL+app.CallbackPath || u.Query().Get("code_challenge_method") != "S256" {
+			u.Query().Get("redirect_uri") != publicURL+paths.Callback || u.Query().Get("code_challenge_method") != "S256" {
 			t.Errorf("auth_url %v", raw)
 		}
 	}

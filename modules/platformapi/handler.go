@@ -14,6 +14,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/paths"
 	"github.com/durward-gateway/durward/modules/app/routes"
 )
 
@@ -53,7 +54,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 
 // ServeHTTP answers every request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
-	if h.HealthOnly && r.URL.Path != app.HealthPath && r.URL.Path != app.ReadyPath {
+	if h.HealthOnly && r.URL.Path != paths.Health && r.URL.Path != paths.Ready {
 		gateway.WriteNotFound(w)
 		return nil
 	}

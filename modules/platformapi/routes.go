@@ -3,7 +3,7 @@ package platformapi
 import (
 	"net/http"
 
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/paths"
 	"github.com/durward-gateway/durward/modules/app/routes"
 )
 
@@ -38,10 +38,10 @@ const (
 // table is every address that this handler serves. Beside its path a route declares who may call it, whose objects it
 // sees and how it is audited. A route that does not declare all of this stops the program at its start.
 var table = routes.MustTable(
-	routes.At(http.MethodGet, app.HealthPath, routes.Public, routes.NoOrganization, routes.AuditNone, health),
-	routes.At(http.MethodHead, app.HealthPath, routes.Public, routes.NoOrganization, routes.AuditNone, health),
-	routes.At(http.MethodGet, app.ReadyPath, routes.Public, routes.NoOrganization, routes.AuditNone, ready),
-	routes.At(http.MethodHead, app.ReadyPath, routes.Public, routes.NoOrganization, routes.AuditNone, ready),
+	routes.At(http.MethodGet, paths.Health, routes.Public, routes.NoOrganization, routes.AuditNone, health),
+	routes.At(http.MethodHead, paths.Health, routes.Public, routes.NoOrganization, routes.AuditNone, health),
+	routes.At(http.MethodGet, paths.Ready, routes.Public, routes.NoOrganization, routes.AuditNone, ready),
+	routes.At(http.MethodHead, paths.Ready, routes.Public, routes.NoOrganization, routes.AuditNone, ready),
 
 	routes.At(http.MethodGet, serversPath, routes.User, routes.OwnOrganization, routes.AuditRead, listServers),
 	routes.At(http.MethodPost, serversPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, createServer),

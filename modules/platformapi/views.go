@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/durward-gateway/durward/internal/credential/directory"
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/paths"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -47,7 +47,7 @@ func (q *request) serverView(s storage.ServerView) serverView {
 	return serverView{
 		ID: s.ID, Name: s.Name, Slug: s.Slug, ConnectionStatus: s.ConnectionStatus, Provider: routes.Optional(s.Entry.Name), URL: routes.Optional(s.Entry.URL),
 		Status: s.Status, DirectoryID: s.DirectoryID, Scopes: routes.List(s.Entry.Scopes), ClientID: routes.Optional(obfuscated(s.ClientID)),
-		ProxyURL: q.Core.PublicURL + app.MCPPrefix + s.Slug, OrganizationID: s.OrganizationID, Meta: document(s.Meta),
+		ProxyURL: q.Core.PublicURL + paths.MCPPrefix + s.Slug, OrganizationID: s.OrganizationID, Meta: document(s.Meta),
 		CreatedAt: routes.Instant(s.CreatedAt), UpdatedAt: routes.Instant(s.UpdatedAt),
 		LastSeenAt: routes.OptionalInstant(s.LastSeenAt), LastError: problem,
 	}

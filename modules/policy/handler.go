@@ -12,6 +12,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/paths"
 )
 
 func init() {
@@ -54,7 +55,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 
 // ServeHTTP judges requests to servers, and passes on allowed ones and all other requests.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	prefix, _, ok := app.ProxiedName(r.URL.Path)
+	prefix, _, ok := paths.ProxiedName(r.URL.Path)
 	if !ok {
 		return next.ServeHTTP(w, r)
 	}
@@ -69,7 +70,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	case h.Off:
 		call.Decide().Off = true
 		return next.ServeHTTP(w, r)
-	case prefix == app.SSEPrefix:
+	case prefix == paths.SSEPrefix:
 		return h.serveSSE(w, r, call, next)
 	}
 	return h.serveMCP(w, r, call, next)

@@ -8,7 +8,7 @@ import (
 	"github.com/durward-gateway/durward/internal/api/visible"
 	"github.com/durward-gateway/durward/internal/api/webpage"
 	"github.com/durward-gateway/durward/internal/policy/approval"
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/paths"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -100,11 +100,11 @@ func (v *visit) approval(id string) {
 }
 
 func (v *visit) noApproval() {
-	v.sayLink(http.StatusNotFound, "There is no such call", "It may be somebody else's, or long over.", link{app.ApprovalsPath, textPending})
+	v.sayLink(http.StatusNotFound, "There is no such call", "It may be somebody else's, or long over.", link{paths.Approvals, textPending})
 }
 
 func (v *visit) decide(id string) {
-	address := app.ApprovalsPath + "/" + id
+	address := paths.Approvals + "/" + id
 	form, ok := v.form(address)
 	if !ok {
 		return
@@ -121,7 +121,7 @@ func (v *visit) decide(id string) {
 	case errors.Is(err, storage.ErrNotFound):
 		v.noApproval()
 	case errors.Is(err, approval.ErrClient):
-		v.sayLink(http.StatusForbidden, "You cannot decide here", "The operator wants calls to be decided with another client.", link{app.ApprovalsPath, textPending})
+		v.sayLink(http.StatusForbidden, "You cannot decide here", "The operator wants calls to be decided with another client.", link{paths.Approvals, textPending})
 	case errors.Is(err, storage.ErrConflict):
 		v.sayLink(http.StatusConflict, "The call does not wait any more", "It was decided already, or its time is over.", link{address, "See what became of it"})
 	default:
@@ -151,7 +151,7 @@ func (v *visit) showApproval(status int, title string, a *storage.Approval) {
 		title = titleOf(a.Status)
 	}
 	frame := v.frame(title)
-	frame.Back = webpage.Link{Address: app.ApprovalsPath, Text: textPending}
+	frame.Back = webpage.Link{Address: paths.Approvals, Text: textPending}
 	v.showIn(approvalPage, status, frame, shown)
 }
 
@@ -170,7 +170,7 @@ func titleOf(status storage.ApprovalStatus) string {
 // describe returns a held call without its arguments.
 func (v *visit) describe(ctx context.Context, a *storage.Approval) held {
 	return held{
-		Address: app.ApprovalsPath + "/" + a.ID, Server: visible.Text(v.serverName(ctx, a)), Tool: visible.Text(a.Tool),
+		Address: paths.Approvals + "/" + a.ID, Server: visible.Text(v.serverName(ctx, a)), Tool: visible.Text(a.Tool),
 		Agent: visible.Text(v.agentName(ctx, a)), Client: visible.Text(a.Client), Rule: visible.Text(a.Rule),
 		Asked: v.moment(a.CreatedAt), Until: v.moment(a.ExpiresAt), Ago: span(v.now().Sub(a.CreatedAt)), Left: span(a.ExpiresAt.Sub(v.now())),
 		Status: string(a.Status), Decided: v.moment(a.DecidedAt),

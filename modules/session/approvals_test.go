@@ -13,7 +13,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/identity/websession"
 	"github.com/durward-gateway/durward/internal/policy/approval"
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/paths"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -264,16 +264,16 @@ func TestSessionEnds(t *testing.T) {
 		if a := g.get("/approvals", cookie); a.status != http.StatusSeeOther {
 			t.Errorf("a session %s: %d", name, a.status)
 		}
-		g.get(app.CallbackPath+"?state=x", cookie)
+		g.get(paths.Callback+"?state=x", cookie)
 		if g.browser == nil || g.browser.User != nil {
 			t.Errorf("a session %s at the callback: %+v", name, g.browser)
 		}
 	}
-	g.get(app.CallbackPath+"?state=x", cookie)
+	g.get(paths.Callback+"?state=x", cookie)
 	if g.browser == nil || g.browser.User == nil || g.browser.User.UserID != alice || g.browser.User.Name != "alice@example.test" {
 		t.Errorf("at the callback: %+v", g.browser)
 	}
-	g.get(app.HealthPath, cookie)
+	g.get(paths.Health, cookie)
 	if g.browser != nil {
 		t.Error("a session is looked at where it does not matter")
 	}

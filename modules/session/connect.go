@@ -15,7 +15,7 @@ import (
 	"github.com/durward-gateway/durward/internal/api/webpage"
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/seal"
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/paths"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -78,7 +78,7 @@ func (v *visit) connect(name string) {
 	var ok bool
 	if v.r.Method == http.MethodPost {
 		var form url.Values
-		if form, ok = v.form(app.ConnectPrefix + name); !ok {
+		if form, ok = v.form(paths.ConnectPrefix + name); !ok {
 			return
 		}
 		switch {
@@ -187,7 +187,7 @@ func (c *connect) begin(req connection.ConnectRequest) {
 
 // ask shows the form for a credential that the user types.
 func (c *connect) ask(status int, problem string) {
-	address := app.ConnectPrefix + c.server.Slug
+	address := paths.ConnectPrefix + c.server.Slug
 	page := connecting{
 		Problem: problem, Address: address, Form: c.core.Browsers.FormToken(c.user.Session, address), ReturnURL: c.returnURL,
 		Text: "The gateway keeps it encrypted and sends it to this server alone, for calls that your agents make for you.",
@@ -238,7 +238,7 @@ func (c *connect) again() string {
 
 // address returns the address of this page.
 func (c *connect) address(query url.Values) string {
-	address := app.ConnectPrefix + c.server.Slug
+	address := paths.ConnectPrefix + c.server.Slug
 	if c.returnURL != "" {
 		query = maps.Clone(query)
 		if query == nil {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/api/visible"
 	"github.com/durward-gateway/durward/internal/api/webpage"
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/paths"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -19,17 +19,17 @@ var (
 
 // askToDisconnect asks whether the account is to be disconnected. Nothing is changed by opening an address.
 func (c *connect) askToDisconnect() {
-	address := app.ConnectPrefix + c.server.Slug
+	address := paths.ConnectPrefix + c.server.Slug
 	c.visit.show(disconnectPage, http.StatusOK, "Disconnect your account at "+visible.Text(c.server.Name)+"?", struct{ Text, Address, Form, Keep string }{
 		"The gateway forgets your account's credential, and asks the provider to forget it too. What agents are doing with it ends, and they cannot use this server for you until you connect it again.",
-		address, c.core.Browsers.FormToken(c.user.Session, address), app.ConnectPath,
+		address, c.core.Browsers.FormToken(c.user.Session, address), paths.Connect,
 	})
 }
 
 // disconnect disconnects the account.
 func (c *connect) disconnect() {
 	name := visible.Text(c.server.Name)
-	links := []link{{app.ConnectPath, "Your MCP servers"}, {app.ConnectPrefix + c.server.Slug, "Connect again"}}
+	links := []link{{paths.Connect, "Your MCP servers"}, {paths.ConnectPrefix + c.server.Slug, "Connect again"}}
 	ctx, _, err := c.core.Audit.With(c.r.Context(), c.key.OrganizationID, storage.AuditEntry{ // as in the API: the store's own record takes the user from it
 		Kind: storage.AuditCredential, Event: "connection.delete", UserID: c.key.UserID, Client: c.user.Client, ServerID: c.key.ServerID, Server: c.server.Slug, Outcome: "ok",
 	})

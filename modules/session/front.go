@@ -12,7 +12,7 @@ import (
 	"github.com/durward-gateway/durward/internal/api/visible"
 	"github.com/durward-gateway/durward/internal/api/webpage"
 	"github.com/durward-gateway/durward/internal/credential/connection"
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/paths"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -48,7 +48,7 @@ func (v *visit) describeServer(s storage.ServerView) shownServer {
 	name, _ := visible.Cut(s.Name, shownText)
 	description, _ := visible.Cut(s.Entry.Description, shownText)
 	shown := shownServer{
-		Name: name, Slug: s.Slug, Description: description, Page: app.MCPPrefix + s.Slug, Connect: app.ConnectPrefix + s.Slug,
+		Name: name, Slug: s.Slug, Description: description, Page: paths.MCPPrefix + s.Slug, Connect: paths.ConnectPrefix + s.Slug,
 		NeedsAccount: connection.KindOf(&s.Entry) != storage.ProviderNone, Connected: s.ConnectionStatus == storage.ConnectionConnected, Failing: s.LastError != "",
 	}
 	if shown.NeedsAccount && (shown.Connected || s.ConnectionStatus == storage.ConnectionError) {
@@ -77,7 +77,7 @@ func (v *visit) front() {
 		Address         string
 		Servers         []shownServer
 		More            int
-	}{LoggedIn: v.user != nil, Login: len(v.core.LoginIssuers()) > 0, Address: v.core.PublicURL + app.MCPPrefix}
+	}{LoggedIn: v.user != nil, Login: len(v.core.LoginIssuers()) > 0, Address: v.core.PublicURL + paths.MCPPrefix}
 	title := "A gateway for MCP servers"
 	if v.user != nil {
 		title = "Your MCP servers"
@@ -102,7 +102,7 @@ func (v *visit) server(name string) {
 		shownServer
 		Address, Log string
 		Snippets     []snippets.Snippet
-	}{Address: v.core.PublicURL + app.MCPPrefix + name}
+	}{Address: v.core.PublicURL + paths.MCPPrefix + name}
 	page.Snippets = snippets.For(page.Address, name)
 	if v.user == nil {
 		if len(v.core.LoginIssuers()) > 0 {
@@ -120,21 +120,21 @@ func (v *visit) server(name string) {
 		v.unavailable()
 		return
 	case err != nil || len(found.Items) == 0:
-		v.sayLink(http.StatusNotFound, "There is no such server", "Your organization has no server of that name.", link{app.ConnectPath, "Your MCP servers"})
+		v.sayLink(http.StatusNotFound, "There is no such server", "Your organization has no server of that name.", link{paths.Connect, "Your MCP servers"})
 		return
 	}
 	page.shownServer = v.describeServer(found.Items[0])
 	frame := v.frame(page.Name)
-	frame.Back = webpage.Link{Address: app.FrontPath, Text: "Front page"}
+	frame.Back = webpage.Link{Address: paths.Front, Text: "Front page"}
 	v.showIn(serverPage, http.StatusOK, frame, page)
 }
 
 // opensServer returns the name of the MCP server whose address a browser opens.
 func opensServer(path string) (string, bool) {
-	name, ok := strings.CutPrefix(path, app.MCPPrefix)
+	name, ok := strings.CutPrefix(path, paths.MCPPrefix)
 	return name, ok && slug.Valid(name)
 }
 
 func loginAddress(back string) string {
-	return app.LoginPath + "?" + url.Values{"return": {back}}.Encode()
+	return paths.Login + "?" + url.Values{"return": {back}}.Encode()
 }

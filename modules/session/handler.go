@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/paths"
 )
 
 func init() {
@@ -68,24 +69,24 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 // addresses that programs use as well are for browsers alone.
 func (h *Handler) concerns(r *http.Request) bool {
 	switch path := r.URL.Path; path {
-	case app.LoginPath, app.LoginCallbackPath, app.LogoutPath, app.ApprovalsPath, app.ConnectPath:
+	case paths.Login, paths.LoginCallback, paths.Logout, paths.Approvals, paths.Connect:
 		return true
 	default:
-		return isCallback(path) || strings.HasPrefix(path, app.ApprovalsPath+"/") || strings.HasPrefix(path, app.ConnectPrefix) ||
+		return isCallback(path) || strings.HasPrefix(path, paths.Approvals+"/") || strings.HasPrefix(path, paths.ConnectPrefix) ||
 			r.Method == http.MethodGet && isOpen(path) && app.Navigates(r)
 	}
 }
 
 // isOpen reports whether a path has a page for people who are not logged in.
 func isOpen(path string) bool {
-	if path == app.FrontPath {
+	if path == paths.Front {
 		return true
 	}
 	_, ok := opensServer(path)
 	return ok
 }
 
-func isCallback(path string) bool { return path == app.CallbackPath || path == app.HeldPath }
+func isCallback(path string) bool { return path == paths.Callback || path == paths.Held }
 
 // UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
 //

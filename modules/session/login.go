@@ -16,6 +16,7 @@ import (
 	"github.com/durward-gateway/durward/internal/identity/token"
 	"github.com/durward-gateway/durward/internal/identity/websession"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/paths"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -26,7 +27,7 @@ const maxQuery = 16 << 10
 // user chooses.
 func (v *visit) login() {
 	query := v.r.URL.Query()
-	back := oidclogin.LocalPath(query.Get("return"), app.ApprovalsPath)
+	back := oidclogin.LocalPath(query.Get("return"), paths.Approvals)
 	if v.user != nil {
 		webpage.Redirect(v.w, back)
 		return
@@ -61,7 +62,7 @@ func (v *visit) login() {
 func (v *visit) chooseIssuer(issuers []string, back string) {
 	var links []link
 	for _, issuer := range issuers {
-		links = append(links, link{app.LoginPath + "?" + url.Values{"issuer": {issuer}, "return": {back}}.Encode(), issuer})
+		links = append(links, link{paths.Login + "?" + url.Values{"issuer": {issuer}, "return": {back}}.Encode(), issuer})
 	}
 	v.show(linksPage, http.StatusOK, "Log in", struct {
 		Text  string
@@ -73,7 +74,7 @@ func (v *visit) chooseIssuer(issuers []string, back string) {
 func (v *visit) loginCallback() {
 	attempt, query, ok := v.attempt()
 	if !ok {
-		v.sayLink(http.StatusBadRequest, titleLogin, "This login was not begun with this browser, has been used already, or is older than ten minutes.", link{app.LoginPath, "Log in"})
+		v.sayLink(http.StatusBadRequest, titleLogin, "This login was not begun with this browser, has been used already, or is older than ten minutes.", link{paths.Login, "Log in"})
 		return
 	}
 	provider, ok := v.core.LoginProvider(attempt.Issuer)
@@ -138,7 +139,7 @@ func (v *visit) attempt() (attempt oidclogin.Attempt, query url.Values, ok bool)
 func (v *visit) refuseLogin(err error, attempt oidclogin.Attempt) {
 	again := tryAgain(attempt.Issuer, attempt.Return)
 	reason := zap.String("reason", token.Reason(err))
-	v.core.AuditRefusal(err, app.LoginCallbackPath)
+	v.core.AuditRefusal(err, paths.LoginCallback)
 	switch {
 	case errors.Is(err, oidclogin.ErrDenied):
 		v.logger.Info("a login was denied", reason, zap.String("description", oauth.Description(err)))
@@ -175,7 +176,7 @@ func (v *visit) failLogin(err error, issuer, back string) {
 
 // tryAgain links to the begin of a login.
 func tryAgain(issuer, back string) link {
-	return link{app.LoginPath + "?" + url.Values{"issuer": {issuer}, "return": {back}}.Encode(), "Try again"}
+	return link{paths.Login + "?" + url.Values{"issuer": {issuer}, "return": {back}}.Encode(), "Try again"}
 }
 
 // deniedText says in words why an identity provider refused a login (RFC 6749 sections 4.1.2.1 and 5.2, OpenID Connect Core
@@ -207,7 +208,7 @@ func deniedText(err error) string {
 func (v *visit) logout() {
 	// A form of another site brings no cookie, and must not remove one either (CWE-352).
 	if v.user != nil {
-		if _, ok := v.form(app.LogoutPath); !ok {
+		if _, ok := v.form(paths.Logout); !ok {
 			return
 		}
 		err := v.core.Audit.Event(v.r.Context(), v.user.OrganizationID, storage.AuditEntry{
@@ -224,5 +225,5 @@ func (v *visit) logout() {
 		}
 	}
 	v.user = nil // the page shows no user
-	v.sayLink(http.StatusOK, "You are logged out", "This browser is. You may still be logged in at your identity provider.", link{app.LoginPath, "Log in"})
+	v.sayLink(http.StatusOK, "You are logged out", "This browser is. You may still be logged in at your identity provider.", link{paths.Login, "Log in"})
 }

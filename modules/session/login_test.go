@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/paths"
 	"github.com/durward-gateway/durward/modules/caddytest"
 )
 
@@ -245,7 +245,7 @@ func TestWithoutLoginClient(t *testing.T) {
 	for _, path := range []string{"/login", "/approvals", "/approvals/x", "/login/callback?code=x&state=y"} {
 		g.get(path, "").page(t, http.StatusNotFound, "no login for browsers")
 	}
-	g.get(app.CallbackPath+"?state=x", "")
+	g.get(paths.Callback+"?state=x", "")
 	if g.browser == nil || g.browser.User != nil {
 		t.Errorf("at the callback: %+v", g.browser)
 	}

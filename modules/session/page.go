@@ -9,7 +9,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/api/webpage"
 	"github.com/durward-gateway/durward/internal/gateway"
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/paths"
 )
 
 var (
@@ -28,7 +28,7 @@ var (
 
 // timesPath is the path of the script, below the pages that use it: a Caddyfile that routes other addresses of the site
 // elsewhere keeps it with the pages.
-const timesPath = app.ApprovalsPath + "/times.js"
+const timesPath = paths.Approvals + "/times.js"
 
 const (
 	titleLogin  = "You are not logged in"
@@ -54,7 +54,7 @@ func (v *visit) showIn(page *webpage.Template, status int, frame webpage.Frame, 
 func (v *visit) frame(title string) webpage.Frame {
 	f := webpage.Frame{Title: title, User: v.core.PageUser(v.user)}
 	if v.user != nil {
-		f.Links = []webpage.Link{{Address: app.ConnectPath, Text: "Servers"}, {Address: app.ApprovalsPath, Text: textPending}}
+		f.Links = []webpage.Link{{Address: paths.Connect, Text: "Servers"}, {Address: paths.Approvals, Text: textPending}}
 	}
 	return f
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/proxy/loopback"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/paths"
 )
 
 // visit is one request of a browser.
@@ -33,7 +34,7 @@ func (v *visit) admitted() bool {
 	case !v.core.HostAllowed(v.r.Host):
 		gateway.RefuseHost(v.w)
 		return false
-	case !isCallback(path) && !isOpen(path) && !strings.HasPrefix(path, app.ConnectPrefix) && len(v.core.LoginIssuers()) == 0:
+	case !isCallback(path) && !isOpen(path) && !strings.HasPrefix(path, paths.ConnectPrefix) && len(v.core.LoginIssuers()) == 0:
 		v.say(http.StatusNotFound, "There is no page here", "This gateway has no login for browsers. Its operator can set one up with `login_client`.")
 		return false
 	case v.elsewhere():
@@ -54,7 +55,7 @@ func (v *visit) admitted() bool {
 // public URL are not sent. It is false for addresses to which providers send browsers back: those hold codes, and are
 // never redirected.
 func (v *visit) elsewhere() bool {
-	if path := v.r.URL.Path; isCallback(path) || path == app.LoginCallbackPath {
+	if path := v.r.URL.Path; isCallback(path) || path == paths.LoginCallback {
 		return false
 	}
 	u, err := url.Parse(v.core.PublicURL)
@@ -63,22 +64,22 @@ func (v *visit) elsewhere() bool {
 
 func (v *visit) serve() {
 	path := v.r.URL.Path
-	if name, ok := strings.CutPrefix(path, app.ConnectPrefix); ok {
+	if name, ok := strings.CutPrefix(path, paths.ConnectPrefix); ok {
 		v.only(func() { v.connect(name) }, http.MethodGet, http.MethodPost)
 		return
 	}
 	switch path {
-	case app.FrontPath:
+	case paths.Front:
 		v.front()
-	case app.LoginPath:
+	case paths.Login:
 		v.only(v.login, http.MethodGet)
-	case app.LoginCallbackPath:
+	case paths.LoginCallback:
 		v.only(v.loginCallback, http.MethodGet)
-	case app.LogoutPath:
+	case paths.Logout:
 		v.only(v.logout, http.MethodPost)
-	case app.ConnectPath:
+	case paths.Connect:
 		v.only(v.list, http.MethodGet)
-	case app.ApprovalsPath:
+	case paths.Approvals:
 		v.only(v.listApprovals, http.MethodGet)
 	case timesPath:
 		v.only(func() { webpage.WriteTimes(v.w, v.r) }, http.MethodGet)
@@ -87,7 +88,7 @@ func (v *visit) serve() {
 			v.server(name)
 			return
 		}
-		v.only(func() { v.approval(strings.TrimPrefix(path, app.ApprovalsPath+"/")) }, http.MethodGet, http.MethodPost)
+		v.only(func() { v.approval(strings.TrimPrefix(path, paths.Approvals+"/")) }, http.MethodGet, http.MethodPost)
 	}
 }
 

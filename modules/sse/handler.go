@@ -11,6 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/paths"
 )
 
 func init() {
@@ -38,8 +39,8 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 
 // ServeHTTP serves /sse/{name} and passes on all other requests.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	prefix, _, ok := app.ProxiedName(r.URL.Path)
-	if !ok || prefix != app.SSEPrefix {
+	prefix, _, ok := paths.ProxiedName(r.URL.Path)
+	if !ok || prefix != paths.SSEPrefix {
 		return next.ServeHTTP(w, r)
 	}
 	call, ok := app.ProxiedCall(w, r)

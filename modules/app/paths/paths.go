@@ -1,4 +1,5 @@
-package app
+// Package paths lists the addresses that several handlers of the gateway know.
+package paths
 
 import (
 	"strings"
@@ -8,35 +9,35 @@ import (
 
 // These addresses are used by several handlers.
 const (
-	HealthPath         = "/healthz"
-	ReadyPath          = "/readyz"
-	CallbackPath       = connection.CallbackPath
-	HeldPath           = "/api/oauth/held" // the end of a connection that waited for its user to log in
-	UndoPath           = "/api/oauth/undo"
-	ClientMetadataPath = "/api/oauth/client-metadata.json"
-	WellKnownPrefix    = "/.well-known/"
-	ResourceMetadata   = "/.well-known/oauth-protected-resource"
-	MCPPrefix          = "/mcp/"
-	SSEPrefix          = "/sse/"
-	ModelsPrefix       = "/api/llm-gateway/v1/" // the LLM runtime
+	Health           = "/healthz"
+	Ready            = "/readyz"
+	Callback         = connection.CallbackPath
+	Held             = "/api/oauth/held" // the end of a connection that waited for its user to log in
+	Undo             = "/api/oauth/undo"
+	ClientMetadata   = "/api/oauth/client-metadata.json"
+	WellKnownPrefix  = "/.well-known/"
+	ResourceMetadata = "/.well-known/oauth-protected-resource"
+	MCPPrefix        = "/mcp/"
+	SSEPrefix        = "/sse/"
+	ModelsPrefix     = "/api/llm-gateway/v1/" // the LLM runtime
 )
 
 // These are the addresses of pages for browsers, which durward_session serves.
 const (
-	FrontPath         = "/"
-	LoginPath         = "/login"
-	LoginCallbackPath = "/login/callback"
-	LogoutPath        = "/logout"
-	ApprovalsPath     = "/approvals"
-	ConnectPath       = "/connect"  // the list of the user's servers
-	ConnectPrefix     = "/connect/" // followed by a server's slug: the page for connecting an account
+	Front         = "/"
+	Login         = "/login"
+	LoginCallback = "/login/callback"
+	Logout        = "/logout"
+	Approvals     = "/approvals"
+	Connect       = "/connect"  // the list of the user's servers
+	ConnectPrefix = "/connect/" // followed by a server's slug: the page for connecting an account
 )
 
 // IsPublic reports whether a path is served without a token. The list is closed and compared exactly: no path becomes
 // public by its spelling.
 func IsPublic(path string) bool {
 	switch path {
-	case HealthPath, ReadyPath, CallbackPath, HeldPath, UndoPath, ClientMetadataPath:
+	case Health, Ready, Callback, Held, Undo, ClientMetadata:
 		return true
 	}
 	return false
