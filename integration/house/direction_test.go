@@ -94,6 +94,11 @@ var directions = []struct {
 		imports: func(_, imported string) bool { return within(imported, "modules/app", "internal", "storage") },
 	},
 	{
+		name:    "what judges Caddy's sites knows nothing of the gateway but its addresses",
+		of:      in("modules/app/sites"),
+		imports: func(_, imported string) bool { return within(imported, "modules/app/paths", "internal/proxy/loopback") },
+	},
+	{
 		name: "a handler never imports a sibling",
 		of: func(pkg string) bool {
 			return below("modules")(pkg) && !within(pkg, "modules/app", "modules/standard")

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/llm/accounts"
+	"github.com/durward-gateway/durward/modules/app/sites"
 )
 
 func init() {
@@ -178,7 +179,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if a.PublicURL == "" {
 		return nil // the first handler knows its site
 	}
-	public, err := parsePublicURL(a.PublicURL)
+	public, err := sites.ParsePublicURL(a.PublicURL)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"slices"
 	"sync/atomic"
@@ -30,6 +31,7 @@ import (
 	"github.com/durward-gateway/durward/internal/ratelimit/overload"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app/accesslog"
+	"github.com/durward-gateway/durward/modules/app/sites"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -40,6 +42,7 @@ type Core struct {
 	// PublicURL is the gateway's address, without a slash at the end.
 	PublicURL string
 	loopID    string // its name towards upstreams
+	names     sites.Names
 	Store     storage.Store
 	Keyring   *seal.Keyring
 	Guard     Guard
@@ -81,7 +84,6 @@ type Core struct {
 	// Usage keeps the books of used models, and the budgets.
 	Usage *Usage
 
-	allowedHosts
 	logins
 	approvals
 	asking
@@ -117,17 +119,17 @@ func Attach(ctx caddy.Context) (*App, error) {
 	first := !a.ordered
 	if first {
 		a.ordered = true
-		if err := checkOrder(ctx); err != nil {
+		if err := sites.CheckOrder(ctx); err != nil {
 			return nil, err
 		}
 	}
 	if a.development() {
-		if err := requireLoopback(ctx); err != nil {
+		if err := sites.RequireLoopback(ctx); err != nil {
 			return nil, err
 		}
 	}
 	if a.PublicURL == "" {
-		public, err := publicURL(ctx, a.development())
+		public, err := sites.PublicURL(ctx, a.development())
 		if err != nil {
 			return nil, err
 		}
@@ -141,7 +143,7 @@ func Attach(ctx caddy.Context) (*App, error) {
 		}
 	}
 	a.addHosts(ctx)
-	boundBodies(ctx)
+	sites.BoundBodies(ctx)
 	a.listening.share(ctx)
 	return a, accesslog.Guard(ctx)
 }
@@ -152,7 +154,7 @@ func (a *App) checkReach(ctx caddy.Context) error {
 	public, err := url.Parse(a.core.PublicURL)
 	a.coreMu.Unlock()
 	if err == nil {
-		a.taken, err = checkReach(ctx, public)
+		a.taken, err = sites.CheckReach(ctx, public)
 	}
 	return err
 }
@@ -164,11 +166,7 @@ func (a *App) Taken() []string { return a.taken }
 func (a *App) addHosts(ctx caddy.Context) {
 	a.coreMu.Lock()
 	defer a.coreMu.Unlock()
-	for _, s := range gatewaySites(ctx) {
-		for _, host := range s.hosts {
-			a.core.addHost(host)
-		}
-	}
+	a.core.names.Add(sites.Hosts(ctx))
 }
 
 // Pin returns the core and keeps it open until unpin is called: a configuration's Cleanup runs while its requests and
@@ -211,19 +209,15 @@ func (a *App) newCore(public *url.URL) (*Core, error) {
 	if err != nil {
 		return nil, err
 	}
-	origins, err := parseOrigins(a.Origins)
+	names, err := sites.NewNames(public, a.Origins, a.development())
 	if err != nil {
 		return nil, err
 	}
 	core := &Core{
-		PublicURL: public.String(), loopID: loopID(public.String()), Store: a.resources.store, Guard: guard, Streams: &openStreams,
+		PublicURL: public.String(), loopID: sites.LoopID(public.String()), names: names, Store: a.resources.store, Guard: guard, Streams: &openStreams,
 		Sizes: a.Sizes.withDefaults(), StreamBounds: a.Streams.withDefaults(), Overload: a.newMeter(),
 		Metrics: a.metrics, Log: a.slogger, Admitter: a.newAdmitter(), Tasks: a.resources.tasks, Desk: &desk,
 		resources: a.resources, rulesID: a.rulesID + public.String(), agents: a.agentRules(),
-		allowedHosts: allowedHosts{
-			hosts: []string{public.Hostname()}, origins: append(origins, public.String()),
-			development: a.development(),
-		},
 	}
 	core.Tests = NewServerTests(core.Guard, a.resources.tests)
 	core.Guide = a.Unconnected != UnconnectedRefuse
@@ -376,7 +370,10 @@ func (c *Core) Issuers() []string { return c.issuers }
 func (c *Core) Scopes() []string { return c.scopes }
 
 // HostAllowed reports whether a Host header names this gateway.
-func (c *Core) HostAllowed(host string) bool { return c.hostAllowed(host) }
+func (c *Core) HostAllowed(host string) bool { return c.names.HostAllowed(host) }
 
 // OriginAllowed reports whether web pages of an origin may call the gateway.
-func (c *Core) OriginAllowed(origin string) bool { return c.originAllowed(origin) }
+func (c *Core) OriginAllowed(origin string) bool { return c.names.OriginAllowed(origin) }
+
+// Returned reports whether a request was sent by the gateway, and sent back by others.
+func (c *Core) Returned(r *http.Request) bool { return sites.Returned(r, c.loopID) }

@@ -1,10 +1,14 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
+	"net/url"
 
+	"github.com/durward-gateway/durward/internal/credential/directory"
 	"github.com/durward-gateway/durward/internal/proxy/netguard"
+	"github.com/durward-gateway/durward/modules/app/sites"
 )
 
 // Guard checks the gateway's outgoing connections.
@@ -61,4 +65,27 @@ func prefixes(word string, texts []string) ([]netip.Prefix, error) {
 		out = append(out, prefix.Masked())
 	}
 	return out, nil
+}
+
+// CheckUpstream returns the reason why calls may not go to an address: an error of netguard, or
+// directory.ErrOwnAddress.
+func (c *Core) CheckUpstream(u *url.URL) error {
+	if sites.IsOwn(u, c.PublicURL) {
+		return directory.ErrOwnAddress
+	}
+	return c.Guard.CheckURL(u)
+}
+
+// UpstreamProblem returns the reason why calls may not go to an address, in words for its author; "" when they may.
+func (c *Core) UpstreamProblem(u *url.URL) (reason string) {
+	var refused *netguard.URLError
+	switch err := c.CheckUpstream(u); {
+	case errors.Is(err, directory.ErrOwnAddress):
+		return err.Error()
+	case errors.As(err, &refused):
+		return refused.Reason
+	case err != nil:
+		return "this URL cannot be used"
+	}
+	return ""
 }

@@ -1,4 +1,4 @@
-package app
+package sites
 
 import (
 	"errors"
@@ -12,7 +12,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 )
 
-func parsePublicURL(text string) (*url.URL, error) {
+// ParsePublicURL reads the public URL that a configuration names.
+func ParsePublicURL(text string) (*url.URL, error) {
 	u, err := parseAddress(text)
 	if err != nil {
 		return nil, fmt.Errorf("public_url: %q is not an address such as https://gate.example.com", text)
@@ -20,9 +21,9 @@ func parsePublicURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// publicURL derives the public URL from the sites that hold the gateway.
-func publicURL(ctx caddy.Context, development bool) (*url.URL, error) {
-	sites := gatewaySites(ctx)
+// PublicURL derives the public URL from the sites that hold the gateway.
+func PublicURL(ctx caddy.Context, development bool) (*url.URL, error) {
+	sites := ofGateway(ctx)
 	if len(sites) == 0 {
 		return nil, errors.New("set public_url in the durward option: the gateway's address cannot be read from this configuration")
 	}
@@ -45,7 +46,7 @@ func publicURL(ctx caddy.Context, development bool) (*url.URL, error) {
 	if s.plain {
 		scheme = "http"
 	}
-	return parsePublicURL(scheme + "://" + net.JoinHostPort(hosts[0], port))
+	return ParsePublicURL(scheme + "://" + net.JoinHostPort(hosts[0], port))
 }
 
 // port returns the one port that the site listens on.
@@ -77,5 +78,5 @@ func (s site) listenURL(port string) (*url.URL, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the site's address: %w", err)
 	}
-	return parsePublicURL("http://" + net.JoinHostPort(address.Host, port))
+	return ParsePublicURL("http://" + net.JoinHostPort(address.Host, port))
 }

@@ -1,18 +1,16 @@
-package app
+// Package sites reads Caddy's sites and servers, and judges whether the gateway can work in them: which of them hold its
+// handlers, at which address clients reach it, what takes requests from it, and who may call it under which name.
+package sites
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
-	"github.com/durward-gateway/durward/internal/proxy/loopback"
 )
 
 // handlerMarker is the beginning of the names of the gateway's handlers in the JSON of a route.
@@ -25,45 +23,41 @@ type site struct {
 	plain  bool     // served without TLS
 }
 
-// gatewaySites lists the sites that hold handlers of the gateway. ctx is that of such a handler being provisioned: the
+// ofGateway lists the sites that hold handlers of the gateway. ctx is that of such a handler being provisioned: the
 // HTTP app above it is found among the modules it descends from. Handlers that were provisioned before the first one of
 // the gateway are no longer in the JSON, but none of those is the gateway's.
-func gatewaySites(ctx caddy.Context) []site {
+func ofGateway(ctx caddy.Context) []site {
 	var sites []site
-	for _, module := range ctx.Modules() {
-		server, ok := module.(*caddyhttp.App)
-		if !ok {
-			continue
-		}
-		for _, name := range slices.Sorted(maps.Keys(server.Servers)) {
-			sites = append(sites, sitesOf(server.Servers[name])...)
-		}
+	for _, server := range servers(ctx) {
+		sites = append(sites, sitesOf(server)...)
 	}
 	return sites
 }
 
-// These are the bounds for the time of a request's body: this long, and a second more for each so many bytes that have
-// come (contract 4.3). Without them a slowly sent body would hold its connection, and its configuration, for as long as
-// its sender likes.
-const (
-	bodyTime = 30 * time.Second
-	bodyRate = 16 << 10 // bytes a second
-)
-
-// boundBodies sets these bounds, as Caddy's `read_body_idle` does, when the operator has set none. They apply to a
-// whole server, also to addresses that are not the gateway's.
-func boundBodies(ctx caddy.Context) {
-	for _, module := range ctx.Modules() {
-		app, ok := module.(*caddyhttp.App)
-		if !ok {
-			continue
-		}
-		for _, server := range app.Servers {
-			if server.ReadIdleTimeout == 0 && server.ReadMinRate == 0 && len(sitesOf(server)) > 0 {
-				server.ReadIdleTimeout, server.ReadMinRate = caddy.Duration(bodyTime), bodyRate
+// servers yields the servers of the HTTP app to which the handler of ctx belongs, in the order of their names.
+func servers(ctx caddy.Context) iter.Seq2[string, *caddyhttp.Server] {
+	return func(yield func(string, *caddyhttp.Server) bool) {
+		for _, module := range ctx.Modules() {
+			app, ok := module.(*caddyhttp.App)
+			if !ok {
+				continue
+			}
+			for _, name := range slices.Sorted(maps.Keys(app.Servers)) {
+				if !yield(name, app.Servers[name]) {
+					return
+				}
 			}
 		}
 	}
+}
+
+// Hosts lists the names of the sites that hold the gateway, which can differ from the public name.
+func Hosts(ctx caddy.Context) []string {
+	var hosts []string
+	for _, s := range ofGateway(ctx) {
+		hosts = append(hosts, s.hosts...)
+	}
+	return hosts
 }
 
 // sitesOf lists the routes of a server that hold the gateway. Named routes and error routes can be reached from every
@@ -112,29 +106,4 @@ func servedPlain(server *caddyhttp.Server, hosts []string) bool {
 	}
 	skipped := len(hosts) > 0 && !slices.ContainsFunc(hosts, func(h string) bool { return !slices.Contains(auto.Skip, h) })
 	return auto.Disabled || skipped
-}
-
-// requireLoopback refuses a development identity provider on a site that other machines could reach, or that is not in
-// the JSON.
-func requireLoopback(ctx caddy.Context) error {
-	sites := gatewaySites(ctx)
-	if len(sites) == 0 {
-		return errors.New("identity dev: the site of the gateway cannot be read from this configuration; put the gateway's handlers into the site itself")
-	}
-	for _, s := range sites {
-		for _, listen := range s.listen {
-			if !isLoopbackAddress(listen) {
-				return fmt.Errorf("identity dev: the site listens on %q, which others can reach; bind it to 127.0.0.1", listen)
-			}
-		}
-	}
-	return nil
-}
-
-func isLoopbackAddress(listen string) bool {
-	address, err := caddy.ParseNetworkAddress(listen)
-	if err != nil {
-		return false
-	}
-	return address.IsUnixNetwork() || loopback.IsHost(address.Host)
 }

@@ -1,4 +1,4 @@
-package app
+package sites
 
 import (
 	"encoding/json"
@@ -20,26 +20,20 @@ import (
 // redirectsServer is the name of the server that Caddy makes for redirects to https.
 const redirectsServer = "remaining_auto_https_redirects"
 
-// checkReach refuses a configuration in which no request for the public URL can come to the gateway, because another site takes all
+// CheckReach refuses a configuration in which no request for the public URL can come to the gateway, because another site takes all
 // of them. It returns what else other sites take, for the operator to judge. ctx is that of the first of the gateway's handlers,
-// as in checkOrder.
-func checkReach(ctx caddy.Context, public *url.URL) (taken []string, err error) {
-	var servers []reached
-	for _, module := range ctx.Modules() {
-		app, ok := module.(*caddyhttp.App)
-		if !ok {
-			continue
-		}
-		for _, name := range slices.Sorted(maps.Keys(app.Servers)) {
-			if name != redirectsServer {
-				servers = append(servers, reach(app.Servers[name], public.Hostname()))
-			}
+// as in CheckOrder.
+func CheckReach(ctx caddy.Context, public *url.URL) (taken []string, err error) {
+	var all []reached
+	for name, server := range servers(ctx) {
+		if name != redirectsServer {
+			all = append(all, reach(server, public.Hostname()))
 		}
 	}
 	port := portOf(public)
-	candidates := slices.DeleteFunc(slices.Clone(servers), func(r reached) bool { return !r.gateway && r.by == "" || !r.listensOn(port) })
+	candidates := slices.DeleteFunc(slices.Clone(all), func(r reached) bool { return !r.gateway && r.by == "" || !r.listensOn(port) })
 	if len(candidates) == 0 { // a proxy before the gateway has the public URL's port
-		candidates = slices.DeleteFunc(slices.Clone(servers), func(r reached) bool { return !r.gateway && r.by == "" })
+		candidates = slices.DeleteFunc(slices.Clone(all), func(r reached) bool { return !r.gateway && r.by == "" })
 	}
 	if len(candidates) > 0 && !slices.ContainsFunc(candidates, func(r reached) bool { return r.gateway }) {
 		first := candidates[0]
@@ -49,7 +43,7 @@ func checkReach(ctx caddy.Context, public *url.URL) (taken []string, err error) 
 		taken = append(taken, fmt.Sprintf("the site %s on %s takes every request for %s from the gateway's site, unless it proxies them there", first.by, first.listenAt(port), public))
 	}
 	for _, r := range candidates {
-		for _, other := range servers {
+		for _, other := range all {
 			if address, ok := other.narrows(r); ok && isAt(public, address) && !other.proxies {
 				return nil, takes(other.site, address, public)
 			} else if ok {

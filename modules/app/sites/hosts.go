@@ -1,4 +1,4 @@
-package app
+package sites
 
 import (
 	"fmt"
@@ -10,25 +10,36 @@ import (
 	"github.com/durward-gateway/durward/internal/proxy/loopback"
 )
 
-// allowedHosts holds the names under which clients may call the gateway, and the origins of web pages that may call it.
-type allowedHosts struct {
+// Names holds the names under which clients may call the gateway, and the origins of web pages that may call it.
+type Names struct {
 	hosts       []string // host names without ports, lower case
 	origins     []string // scheme://host[:port], lower case
 	development bool     // every loopback name and origin is allowed
 }
 
-// addHost lets clients use a name. Patterns with a wildcard are ignored.
-func (d *allowedHosts) addHost(host string) {
-	host = strings.ToLower(host)
-	if !strings.Contains(host, "*") && !slices.Contains(d.hosts, host) {
-		d.hosts = append(d.hosts, host)
+// NewNames allows the public URL and the configured origins.
+func NewNames(public *url.URL, origins []string, development bool) (Names, error) {
+	allowed, err := parseOrigins(origins)
+	if err != nil {
+		return Names{}, err
+	}
+	return Names{hosts: []string{public.Hostname()}, origins: append(allowed, public.String()), development: development}, nil
+}
+
+// Add lets clients use more names. Patterns with a wildcard are ignored.
+func (n *Names) Add(hosts []string) {
+	for _, host := range hosts {
+		host = strings.ToLower(host)
+		if !strings.Contains(host, "*") && !slices.Contains(n.hosts, host) {
+			n.hosts = append(n.hosts, host)
+		}
 	}
 }
 
-// hostAllowed reports whether the Host header of a request names this gateway. A foreign name that only resolves to the
+// HostAllowed reports whether the Host header of a request names this gateway. A foreign name that only resolves to the
 // gateway's address is a sign of a DNS rebinding attack: the browser that sends it believes to speak to somebody else.
-func (d *allowedHosts) hostAllowed(hostport string) bool {
-	return slices.Contains(d.hosts, hostname(hostport)) || (d.development && loopback.IsHost(hostport))
+func (n *Names) HostAllowed(hostport string) bool {
+	return slices.Contains(n.hosts, hostname(hostport)) || (n.development && loopback.IsHost(hostport))
 }
 
 // hostname returns the host of a Host header, in lower case, without port and brackets.
@@ -43,9 +54,9 @@ func hostname(hostport string) string {
 	return host
 }
 
-// originAllowed reports whether a page of that origin may call the gateway (MCP transports, "Origin validation").
-func (d *allowedHosts) originAllowed(origin string) bool {
-	return slices.Contains(d.origins, strings.ToLower(origin)) || (d.development && loopback.IsOrigin(origin))
+// OriginAllowed reports whether a page of that origin may call the gateway (MCP transports, "Origin validation").
+func (n *Names) OriginAllowed(origin string) bool {
+	return slices.Contains(n.origins, strings.ToLower(origin)) || (n.development && loopback.IsOrigin(origin))
 }
 
 // parseOrigins reads configured origins. An origin that could never match is refused. So is one that would match more

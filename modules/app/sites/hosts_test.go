@@ -1,4 +1,4 @@
-package app
+package sites
 
 import (
 	"strings"
@@ -6,12 +6,10 @@ import (
 )
 
 func TestHostsThatTheGatewayAnswersUnder(t *testing.T) {
-	production := allowedHosts{}
-	for _, host := range []string{"gate.example.com", "Api.Example.com", "2001:db8::1", "*.example.org"} {
-		production.addHost(host)
-	}
-	development := allowedHosts{development: true}
-	development.addHost("127.0.0.1")
+	production := Names{}
+	production.Add([]string{"gate.example.com", "Api.Example.com", "2001:db8::1", "*.example.org"})
+	development := Names{development: true}
+	development.Add([]string{"127.0.0.1"})
 	for _, test := range []struct {
 		host                    string
 		production, development bool
@@ -49,10 +47,10 @@ func TestHostsThatTheGatewayAnswersUnder(t *testing.T) {
 		{"[::ffff:127.0.0.1]", false, false},
 		{"0.0.0.0", false, false},
 	} {
-		if got := production.hostAllowed(test.host); got != test.production {
+		if got := production.HostAllowed(test.host); got != test.production {
 			t.Errorf("production: %q allowed %v", test.host, got)
 		}
-		if got := development.hostAllowed(test.host); got != test.development {
+		if got := development.HostAllowed(test.host); got != test.development {
 			t.Errorf("development: %q allowed %v", test.host, got)
 		}
 	}
@@ -63,8 +61,8 @@ func TestOriginsThatMayCall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	production := allowedHosts{origins: append(origins, "https://gate.example.com")}
-	development := allowedHosts{origins: []string{"http://127.0.0.1:8080"}, development: true}
+	production := Names{origins: append(origins, "https://gate.example.com")}
+	development := Names{origins: []string{"http://127.0.0.1:8080"}, development: true}
 	for _, test := range []struct {
 		origin                  string
 		production, development bool
@@ -95,10 +93,10 @@ func TestOriginsThatMayCall(t *testing.T) {
 		{"file://localhost", false, false},
 		{"chrome-extension://localhost", false, false},
 	} {
-		if got := production.originAllowed(test.origin); got != test.production {
+		if got := production.OriginAllowed(test.origin); got != test.production {
 			t.Errorf("production: %q allowed %v", test.origin, got)
 		}
-		if got := development.originAllowed(test.origin); got != test.development {
+		if got := development.OriginAllowed(test.origin); got != test.development {
 			t.Errorf("development: %q allowed %v", test.origin, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package app_test
+package sites_test
 
 import (
 	"strings"
@@ -7,13 +7,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/durward-gateway/durward/modules/caddytest"
-	_ "github.com/durward-gateway/durward/modules/pipeline"
 )
 
 // TestSiteThatTakesTheGatewaysRequests: a configuration in which no request for the public URL can come to the gateway does not load,
 // and says which site takes them; what other sites take besides is told.
 func TestSiteThatTakesTheGatewaysRequests(t *testing.T) {
-	handlers := []any{auth, caddytest.Named("app_probe"), caddytest.Named("durward_platform")}
+	handlers := []any{auth, caddytest.Named("sites_probe"), caddytest.Named("durward_platform")}
 	gateway := object{"handler": "durward_pipeline", "handle": handlers}
 	health := object{"handler": "subroute", "routes": []any{object{"handle": []any{auth, object{"handler": "durward_platform", "health_only": true}}}}}
 	other := object{"handler": "static_response"}
@@ -94,7 +93,7 @@ func TestSiteThatTakesTheGatewaysRequests(t *testing.T) {
 		{name: "a socket", public: name, servers: object{"a": server("unix//tmp/gate.sock", route(other, "gate.example.com"), route(gateway))}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			config := with(production(t.TempDir(), keyFile(t), "https://id.example.com"), object{"public_url": test.public})
+			config := production(t, test.public)
 			err := caddytest.Validate(caddytest.Servers(config, test.servers))
 			if test.refused != "" {
 				if err == nil || !strings.Contains(err.Error(), test.refused) || !strings.Contains(err.Error(), "give it another port") {

@@ -1,4 +1,4 @@
-package app
+package sites
 
 import (
 	"encoding/json"
@@ -54,22 +54,15 @@ var wants = map[string][]want{
 	"durward_platform":   {wantAuth},
 }
 
-// checkOrder returns the errors in the order of the gateway's handlers; ctx belongs to the first of them. At that time
+// CheckOrder returns the errors in the order of the gateway's handlers; ctx belongs to the first of them. At that time
 // all handlers are still in the JSON, except those that were provisioned before and are not the gateway's. When one of
 // those invokes a named route, the order in that route is not checked: the handlers themselves refuse requests that
 // lack a step.
-func checkOrder(ctx caddy.Context) error {
-	for _, module := range ctx.Modules() {
-		app, ok := module.(*caddyhttp.App)
-		if !ok {
-			continue
-		}
-		for _, name := range slices.Sorted(maps.Keys(app.Servers)) {
-			server := app.Servers[name]
-			w := orderWalk{named: server.NamedRoutes}
-			if _, err := w.routes(server.Routes, passed{}); err != nil {
-				return err
-			}
+func CheckOrder(ctx caddy.Context) error {
+	for _, server := range servers(ctx) {
+		w := orderWalk{named: server.NamedRoutes}
+		if _, err := w.routes(server.Routes, passed{}); err != nil {
+			return err
 		}
 	}
 	return nil

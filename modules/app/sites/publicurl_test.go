@@ -1,4 +1,4 @@
-package app_test
+package sites_test
 
 import (
 	"strings"
@@ -9,7 +9,7 @@ import (
 
 func TestPublicURLIsThatOfTheSite(t *testing.T) {
 	at := func(listen string, hosts ...string) object {
-		return caddytest.Server(listen, hosts, auth, caddytest.Named("app_probe"))
+		return caddytest.Server(listen, hosts, auth, caddytest.Named("sites_probe"))
 	}
 	https := func(listen string, hosts ...string) object {
 		s := at(listen, hosts...)
@@ -39,7 +39,7 @@ func TestPublicURLIsThatOfTheSite(t *testing.T) {
 		{name: "http on another port", servers: object{"a": at(":8080", "gate.example.com")}, want: "http://gate.example.com:8080"},
 		{name: "written as http:// beside https sites", servers: object{"a": skipped(":8080", "gate.example.com")}, want: "http://gate.example.com:8080"},
 		{name: "two addresses with the same port", servers: object{"a": object{
-			"listen": []string{"127.0.0.1:8443", "127.0.0.2:8443"}, "routes": []any{object{"match": []any{object{"host": []string{"gate.example.com"}}}, "handle": []any{auth, caddytest.Named("app_probe")}}},
+			"listen": []string{"127.0.0.1:8443", "127.0.0.2:8443"}, "routes": []any{object{"match": []any{object{"host": []string{"gate.example.com"}}}, "handle": []any{auth, caddytest.Named("sites_probe")}}},
 		}}, want: "https://gate.example.com:8443"},
 		{name: "the host is written in capitals", servers: object{"a": https(":443", "Gate.Example.COM")}, want: "https://gate.example.com"},
 		{name: "an address of IPv6", servers: object{"a": https(":8443", "2001:db8::1")}, want: "https://[2001:db8::1]:8443"},
@@ -59,7 +59,7 @@ func TestPublicURLIsThatOfTheSite(t *testing.T) {
 		}}, refused: "not a single host"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			config := with(production(t.TempDir(), keyFile(t), "https://id.example.com"), object{"public_url": nil})
+			config := production(t, "")
 			err := caddytest.Validate(caddytest.Servers(config, test.servers))
 			if test.refused != "" {
 				if err == nil || !strings.Contains(err.Error(), "set public_url in the durward option: ") || !strings.Contains(err.Error(), test.refused) {
@@ -102,8 +102,8 @@ func TestPublicURLThatIsWrittenOut(t *testing.T) {
 		"https://{http.request.host}":        "",
 		"https://gate.example.com:8443:8443": "",
 	} {
-		config := with(production(t.TempDir(), keyFile(t), "https://id.example.com"), object{"public_url": text})
-		err := caddytest.Validate(caddytest.Config(config, "127.0.0.1:0", auth, caddytest.Named("app_probe")))
+		config := production(t, text)
+		err := caddytest.Validate(caddytest.Config(config, "127.0.0.1:0", auth, caddytest.Named("sites_probe")))
 		switch {
 		case want == "" && (err == nil || !strings.Contains(err.Error(), "public_url: ")):
 			t.Errorf("%q: error %v, want a refusal that names public_url", text, err)
@@ -118,7 +118,7 @@ func TestPublicURLThatIsWrittenOut(t *testing.T) {
 func TestDevelopmentIdentitiesStayOnLoopback(t *testing.T) {
 	dev := caddytest.Named("durward_dev")
 	at := func(listen ...string) object {
-		return object{"listen": listen, "automatic_https": object{"disable": true}, "routes": []any{object{"handle": []any{dev, auth, caddytest.Named("app_probe")}}}}
+		return object{"listen": listen, "automatic_https": object{"disable": true}, "routes": []any{object{"handle": []any{dev, auth, caddytest.Named("sites_probe")}}}}
 	}
 	for _, test := range []struct {
 		name    string

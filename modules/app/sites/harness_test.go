@@ -1,0 +1,91 @@
+package sites_test
+
+import (
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	_ "github.com/caddyserver/caddy/v2/modules/standard" // the modules that the shipped binary links
+	"go.uber.org/goleak"
+
+	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/modules/app"
+	_ "github.com/durward-gateway/durward/modules/auth"
+	"github.com/durward-gateway/durward/modules/caddytest"
+	_ "github.com/durward-gateway/durward/modules/devidp"
+	_ "github.com/durward-gateway/durward/modules/identities"
+	_ "github.com/durward-gateway/durward/modules/pipeline"
+	_ "github.com/durward-gateway/durward/modules/platformapi"
+	_ "github.com/durward-gateway/durward/modules/providers"
+	_ "github.com/durward-gateway/durward/modules/stores"
+)
+
+// The tests look at sites as Caddy provisions them, with the app and its handlers: what the package reads is what these
+// write.
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type object = caddytest.Object
+
+var auth = caddytest.Named("durward_auth")
+
+// production returns the app's JSON for a public URL; "": none is given.
+func production(t *testing.T, publicURL string) object {
+	t.Helper()
+	dir := t.TempDir()
+	key := filepath.Join(dir, "key")
+	if err := os.WriteFile(key, []byte(seal.NewMasterKey().Reveal()+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config := object{
+		"store":      object{"driver": "sqlite", "path": filepath.Join(dir, "durward.db")},
+		"master_key": []string{"{file." + key + "}"},
+		"identity":   []any{object{"kind": "oidc", "issuer": "https://id.example.com"}},
+	}
+	if publicURL != "" {
+		config["public_url"] = publicURL
+	}
+	return config
+}
+
+// development returns the app's JSON of development mode.
+func development(dir string) object {
+	return object{
+		"store":    object{"driver": "sqlite", "path": filepath.Join(dir, "durward.db")},
+		"identity": []any{object{"kind": "dev"}},
+	}
+}
+
+// probe is a handler that keeps what the app found when it was provisioned.
+type probe struct{}
+
+var probed struct {
+	app       *app.App
+	publicURL string
+}
+
+func init() { caddy.RegisterModule(probe{}) }
+
+func (probe) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.sites_probe", New: func() caddy.Module { return new(probe) }}
+}
+
+func (probe) Provision(ctx caddy.Context) error {
+	a, err := app.Attach(ctx)
+	if err != nil {
+		return err
+	}
+	core, unpin, ok := a.Pin()
+	if !ok {
+		return errors.New("no core")
+	}
+	defer unpin()
+	probed.app, probed.publicURL = a, core.PublicURL
+	return nil
+}
+
+func (probe) ServeHTTP(_ http.ResponseWriter, _ *http.Request, _ caddyhttp.Handler) error { return nil }
