@@ -21,6 +21,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/modules/app/sites"
+	"github.com/durward-gateway/durward/modules/app/sockets"
 )
 
 func init() {
@@ -140,7 +141,7 @@ type App struct {
 	coordinationID string
 	coordination   *coordination // nil: this node counts alone
 
-	listening listening
+	listening sockets.Listening
 	ordered   bool // the order of the handlers has been checked
 	taken     []string
 
@@ -320,4 +321,5 @@ var (
 	_ caddy.App          = (*App)(nil)
 	_ caddy.Provisioner  = (*App)(nil)
 	_ caddy.CleanerUpper = (*App)(nil)
+	_ sockets.Holder     = (*App)(nil)
 )

@@ -32,6 +32,7 @@ import (
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app/accesslog"
 	"github.com/durward-gateway/durward/modules/app/sites"
+	"github.com/durward-gateway/durward/modules/app/sockets"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -144,7 +145,7 @@ func Attach(ctx caddy.Context) (*App, error) {
 	}
 	a.addHosts(ctx)
 	sites.BoundBodies(ctx)
-	a.listening.share(ctx)
+	a.listening.Share(ctx)
 	return a, accesslog.Guard(ctx)
 }
 
@@ -158,6 +159,9 @@ func (a *App) checkReach(ctx caddy.Context) error {
 	}
 	return err
 }
+
+// Listening returns the sockets of the configuration's servers.
+func (a *App) Listening() *sockets.Listening { return &a.listening }
 
 // Taken returns the connections that other sites take from the gateway's sites.
 func (a *App) Taken() []string { return a.taken }

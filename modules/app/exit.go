@@ -29,7 +29,7 @@ var exitBegan = sync.OnceValue(time.Now)
 // Calls have the drain period to get their answers; Caddy waits for them.
 func (h exitHandler) Handle(ctx context.Context, _ caddy.Event) error {
 	if !caddy.Exiting() {
-		h.app.listening.handOver(ctx)
+		h.app.listening.HandOver(ctx)
 		return nil
 	}
 	bounds := h.app.Streams.withDefaults()

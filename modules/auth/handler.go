@@ -51,7 +51,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 
 // ServeHTTP passes on a request whose caller is known, or answers it.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	h.app.PartWith(w, r)
+	h.app.Listening().PartWith(w, r)
 	w, finish := app.ForBrowser(w, r)
 	defer finish()
 	core, unpin, ok := h.app.Pin()

@@ -16,6 +16,7 @@ import (
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/policy/approval"
 	"github.com/durward-gateway/durward/internal/policy/engine"
+	"github.com/durward-gateway/durward/internal/proxy/handover"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -69,7 +70,7 @@ func (h *held) begin(ask func(*storage.Approval) error) error {
 			return h.fail(err)
 		case a.Status != storage.ApprovalApproved:
 			h.call.AuditHeld(a.ID)
-			app.AttendClient(h.r.Context()) // an approval must not be used up for a client that has left
+			handover.Attend(h.r.Context()) // an approval must not be used up for a client that has left
 			return ask(&a)
 		}
 		used, err := h.call.Core.Approvals.Take(h.r.Context(), wanted, a.ID)

@@ -1,4 +1,4 @@
-package app
+package sockets
 
 import (
 	"context"
@@ -20,9 +20,9 @@ func TestShareSockets(t *testing.T) {
 	}}
 	ctx, cancel := caddy.NewContext(caddy.Context{Context: context.WithValue(t.Context(), caddyhttp.ServerCtxKey, server)})
 	defer cancel()
-	var l listening
+	var l Listening
 	for range 2 { // each handler of a server asks
-		l.share(ctx)
+		l.Share(ctx)
 	}
 	want := []string{
 		"durward/:443", "durward/127.0.0.1:8080", "durward/[::1]:8080-8082", "durward/:80", "tcp4/:81", "udp/:82",
@@ -36,7 +36,7 @@ func TestShareSockets(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	(&listening{}).share(caddy.Context{Context: t.Context()}) // a handler outside of every server
+	(&Listening{}).Share(caddy.Context{Context: t.Context()}) // a handler outside of every server
 }
 
 // TestPartWith checks that clients whose connections cannot be passed on leave once the next configuration serves; for
@@ -54,14 +54,14 @@ func TestPartWith(t *testing.T) {
 		{"without TLS", true, nil, 1, ""},
 		{"HTTP/2", true, &tls.ConnectionState{}, 2, ""},
 	} {
-		a := new(App)
+		l := new(Listening)
 		if tc.leaving {
-			a.listening.handOver(t.Context())
+			l.HandOver(t.Context())
 		}
 		r := httptest.NewRequest(http.MethodPost, "/mcp/x", nil)
 		r.TLS, r.ProtoMajor = tc.over, tc.major
 		w := httptest.NewRecorder()
-		a.PartWith(w, r)
+		l.PartWith(w, r)
 		if got := w.Header().Get("Connection"); got != tc.want {
 			t.Errorf("%s: Connection is %q instead of %q", tc.name, got, tc.want)
 		}

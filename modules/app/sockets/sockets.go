@@ -1,4 +1,6 @@
-package app
+// Package sockets lets the servers of successive configurations share their sockets, and passes connections on from one
+// configuration to the next.
+package sockets
 
 import (
 	"cmp"
@@ -24,8 +26,8 @@ const sharedNetwork = "durward"
 // not set yet when handlers are provisioned.
 const defaultWriteIdle = time.Minute
 
-// sockets holds the sockets of all configurations.
-var sockets handover.Sockets
+// all holds the sockets of all configurations.
+var all handover.Sockets
 
 func init() {
 	caddy.RegisterNetwork(sharedNetwork, listenShared)
@@ -40,7 +42,7 @@ func listenShared(ctx context.Context, _, host, portRange string, portOffset uin
 	}
 	// The key includes the settings that the socket applies to its connections.
 	key := fmt.Sprint(address.JoinHostPort(portOffset), config.KeepAliveConfig)
-	listener, err := sockets.Listen(key, func() (net.Listener, error) {
+	listener, err := all.Listen(key, func() (net.Listener, error) {
 		opened, err := address.Listen(ctx, portOffset, config)
 		if err != nil {
 			return nil, err
@@ -52,30 +54,33 @@ func listenShared(ctx context.Context, _, host, portRange string, portOffset uin
 	}
 	if configuration, ok := ctx.(caddy.Context); ok {
 		if running, err := configuration.AppIfConfigured("durward"); err == nil {
-			running.(*App).listening.add(listener)
+			running.(Holder).Listening().add(listener)
 		}
 	}
 	return listener, nil
 }
 
-// listening holds the sockets of a configuration's servers.
-type listening struct {
+// Holder is the app of a configuration, which the network finds by its name.
+type Holder interface{ Listening() *Listening }
+
+// Listening holds the sockets of a configuration's servers.
+type Listening struct {
 	leaving   atomic.Bool // the next configuration serves
 	mu        sync.Mutex
 	servers   map[*caddyhttp.Server]struct{}
 	listeners []*handover.Listener
 }
 
-func (l *listening) add(listener *handover.Listener) {
+func (l *Listening) add(listener *handover.Listener) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.listeners = append(l.listeners, listener)
 }
 
-// share makes the server of a handler that is being provisioned listen on shared sockets. An address with its own way
+// Share makes the server of a handler that is being provisioned listen on shared sockets. An address with its own way
 // to listen is left alone. So is every address when there is a shutdown_delay: Caddy would take each reload for an end
 // of the socket, and wait.
-func (l *listening) share(ctx caddy.Context) {
+func (l *Listening) Share(ctx caddy.Context) {
 	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	if !ok || delaysShutdown(ctx) {
 		return
@@ -105,10 +110,6 @@ func (l *listening) share(ctx caddy.Context) {
 	}
 }
 
-// AttendClient makes the gateway notice at once when the request's client leaves, instead of within 0.05 s. It is for
-// callers that are about to wait.
-func AttendClient(ctx context.Context) { handover.Attend(ctx) }
-
 func delaysShutdown(ctx caddy.Context) bool {
 	for _, module := range ctx.Modules() {
 		if server, ok := module.(*caddyhttp.App); ok && server.ShutdownDelay > 0 {
@@ -123,26 +124,26 @@ func delaysShutdown(ctx caddy.Context) bool {
 // new one serves meanwhile.
 const longestHandover = 500 * time.Millisecond
 
-// handOver passes connections on to the next configuration, whose servers are listening.
-func (l *listening) handOver(ctx context.Context) {
+// HandOver passes connections on to the next configuration, whose servers are listening.
+func (l *Listening) HandOver(ctx context.Context) {
 	l.leaving.Store(true)
 	l.mu.Lock()
 	listeners := l.listeners
 	l.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, longestHandover)
 	defer cancel()
-	var all sync.WaitGroup
+	var retiring sync.WaitGroup
 	for _, listener := range listeners {
-		all.Go(func() { listener.Retire(ctx) })
+		retiring.Go(func() { listener.Retire(ctx) })
 	}
-	all.Wait()
+	retiring.Wait()
 }
 
 // PartWith makes the client of a request close its connection after the answer when the next configuration serves
 // already. Connections of HTTP/1.1 over TLS cannot be passed on, and a request that is on its way when one is closed is
 // lost.
-func (a *App) PartWith(w http.ResponseWriter, r *http.Request) {
-	if a.listening.leaving.Load() && r.TLS != nil && r.ProtoMajor == 1 {
+func (l *Listening) PartWith(w http.ResponseWriter, r *http.Request) {
+	if l.leaving.Load() && r.TLS != nil && r.ProtoMajor == 1 {
 		w.Header().Set("Connection", "close")
 	}
 }
