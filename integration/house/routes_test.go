@@ -33,7 +33,7 @@ func TestRoutesAreDocumented(t *testing.T) {
 			documented[route] = row[3]
 		}
 	}
-	shared := constants(t, "../../modules/app/paths.go", nil)
+	shared := constants(t, "../../modules/app/paths/paths.go", nil)
 	roles := map[string]string{"Public": "anyone", "User": "user", "Admin": "admin"}
 	for file, least := range map[string]int{"../../modules/platformapi/routes.go": 40, "../../modules/gatewayapi/routes.go": 30} {
 		routes := routesOf(t, file, shared)
