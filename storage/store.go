@@ -426,7 +426,8 @@ type Audits interface {
 	// ConflictError on first when there is another one with the same chain and First. After a return without an error
 	// the caller may reuse the chunks' data.
 	AddAuditChunks(ctx context.Context, chunks []AuditChunk) error
-	// AuditChunks lists chunks that overlap the time of the filter, those with the latest To first.
+	// AuditChunks lists chunks that overlap the time of the filter, those with the latest To first. A chunk whose From is
+	// after its To is listed unless its To is before the filter's From.
 	AuditChunks(ctx context.Context, f AuditFilter) ([]AuditChunk, error)
 	// AuditRecords lists the records that the store itself wrote, newest first. The time of a record is its entry's.
 	AuditRecords(ctx context.Context, f AuditFilter) ([]AuditRecord, error)

@@ -105,7 +105,7 @@ func (m *memory) AuditChunks(_ context.Context, f storage.AuditFilter) ([]storag
 	defer m.mu.Unlock()
 	var all []storage.AuditChunk
 	for _, c := range m.chunks {
-		if c.OrganizationID == f.OrganizationID && (f.From.IsZero() || !c.To.Before(f.From)) && (f.To.IsZero() || c.From.Before(f.To)) {
+		if c.OrganizationID == f.OrganizationID && (f.From.IsZero() || !c.To.Before(f.From)) && (f.To.IsZero() || c.From.Before(f.To) || c.From.After(c.To)) {
 			all = append(all, c)
 		}
 	}

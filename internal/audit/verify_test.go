@@ -500,6 +500,27 @@ func TestForgedNumber(t *testing.T) {
 	}
 }
 
+// TestForgedTimes checks that a verification reads a chunk whose times are such that no span has it. It reads chunks page
+// by page, by their times.
+func TestForgedTimes(t *testing.T) {
+	root, store := t.TempDir(), new(memory)
+	j := openJournal(t, testOptions(t, root))
+	ship := newShipper(j, store)
+	for range 300 {
+		appendSome(t, j, acme, "create_issue", 2)
+		if err := ship.ship(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := forgedChunk(j.node, "00000001")
+	c.First, c.Last = 2, 2
+	c.From, c.To = time.UnixMicro(9e15).UTC(), time.UnixMicro(1).UTC()
+	store.chunks = append(store.chunks, c)
+	if len(findings(t, root, store)) == 0 {
+		t.Error("nothing is found")
+	}
+}
+
 // tellings has all findings that tests want, by the change that was made.
 type tellings struct {
 	path string

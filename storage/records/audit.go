@@ -36,7 +36,8 @@ const (
 	insertAuditChunkSQL = `INSERT INTO audit_chunks (` + auditChunkColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 		ON CONFLICT (organization_id, node, segment, first) DO UPDATE SET last = excluded.last, mac = excluded.mac
 			WHERE audit_chunks.last = excluded.last AND audit_chunks.data = excluded.data`
-	listAuditChunksSQL = `SELECT ` + auditChunkColumns + ` FROM audit_chunks WHERE organization_id = $1 AND to_at >= $2 AND from_at < $3
+	// A chunk that begins after its end was tampered with. It is listed for each end of a span: a verification must see it.
+	listAuditChunksSQL = `SELECT ` + auditChunkColumns + ` FROM audit_chunks WHERE organization_id = $1 AND to_at >= $2 AND (from_at < $3 OR from_at > to_at)
 		ORDER BY to_at DESC, node, segment, first DESC LIMIT $4`
 
 	auditCheckpointColumns   = `node, number, segment, at, data, signature`

@@ -51,6 +51,21 @@ func TestRecordsWithoutHead(t *testing.T) {
 	}
 }
 
+// TestChunkOfNoTime checks that a chunk is found for each end of a span after its To, even when somebody has put its From
+// after that. A verification reads chunks page by page, each page up to the To of the last chunk of the page before.
+func TestChunkOfNoTime(t *testing.T) {
+	s := open(t, Options{})
+	late, early := time.UnixMicro(9e15).UTC(), time.UnixMicro(1).UTC()
+	if err := s.AddAuditChunks(t.Context(), []storage.AuditChunk{{OrganizationID: "o", Node: "n", Segment: "00000001", First: 2, Last: 2, From: late, To: early, Data: []byte{1}}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, to := range []time.Time{{}, time.UnixMicro(1e15)} {
+		if chunks, err := s.AuditChunks(t.Context(), storage.AuditFilter{OrganizationID: "o", To: to, Limit: 9}); err != nil || len(chunks) != 1 {
+			t.Errorf("to %v: %d chunks, %v", to, len(chunks), err)
+		}
+	}
+}
+
 // testMACs makes MACs with a key of its own.
 type testMACs []byte
 
