@@ -2,6 +2,7 @@ package audit
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,9 +83,9 @@ func TestFaultsAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, log := loggedOptions(t, t.TempDir())
 		faulty, disk := faultyOptions(t, "")
-		full := false
+		var full atomic.Bool
 		o.create = func(path string) (file, error) {
-			if full {
+			if full.Load() {
 				return nil, errDisk
 			}
 			return faulty.create(path)
@@ -93,14 +94,14 @@ func TestFaultsAreLogged(t *testing.T) {
 		if err := j.Append(acme, intent("create_issue")); err != nil {
 			t.Fatal(err)
 		}
-		full = true
+		full.Store(true)
 		first := disk()
 		first.set(func() { first.sync = errDisk })
 		time.Sleep(10*time.Second + time.Millisecond)
 		if synced, on := log.count("cannot be synced"), log.count("cannot go on"); synced == 0 || on < 5 || on > 11 {
 			t.Errorf("%d lines about the sync, %d about going on:\n%s", synced, on, &log.text)
 		}
-		full = false
+		full.Store(false)
 		time.Sleep(2 * time.Second)
 		if err := j.Append(acme, intent("create_issue")); err != nil {
 			t.Errorf("it does not go on: %v", err)
