@@ -60,18 +60,18 @@ func TestLaterIsTriedAgain(t *testing.T) {
 		j := openJournal(t, o)
 		disk().set(func() { disk().write = errDisk })
 		j.Later(acme, intent("waits"))
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) //nolint:forbidigo // the clock of synctest
 		if text := readFile(t, segments.Path(j.dir, 1)); strings.Contains(text, "waits") {
 			t.Error("it is written to a full disk")
 		}
 		disk().set(func() { disk().write = nil })
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) //nolint:forbidigo // the clock of synctest
 		if text := readFile(t, segments.Path(j.dir, 1)); !strings.Contains(text, "waits") {
 			t.Error("it is not written")
 		}
 		// The goroutine that writes waits for the next record again.
 		j.Later(acme, intent("follows"))
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) //nolint:forbidigo // the clock of synctest
 		if text := readFile(t, segments.Path(j.dir, 1)); !strings.Contains(text, "follows") {
 			t.Error("the next one is not written")
 		}
@@ -97,12 +97,12 @@ func TestFaultsAreLogged(t *testing.T) {
 		full.Store(true)
 		first := disk()
 		first.set(func() { first.sync = errDisk })
-		time.Sleep(10*time.Second + time.Millisecond)
+		time.Sleep(10*time.Second + time.Millisecond) //nolint:forbidigo // the clock of synctest
 		if synced, on := log.count("cannot be synced"), log.count("cannot go on"); synced == 0 || on < 5 || on > 11 {
 			t.Errorf("%d lines about the sync, %d about going on:\n%s", synced, on, &log.text)
 		}
 		full.Store(false)
-		time.Sleep(2 * time.Second)
+		time.Sleep(2 * time.Second) //nolint:forbidigo // the clock of synctest
 		if err := j.Append(acme, intent("create_issue")); err != nil {
 			t.Errorf("it does not go on: %v", err)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/policy/engine"
 	"github.com/durward-gateway/durward/storage"
+	"github.com/durward-gateway/durward/storage/sqlite/sqlitetest"
 )
 
 const here = "192.0.2.1:1234"
@@ -37,7 +38,7 @@ type keyring struct {
 
 func newKeyring(t testing.TB) *keyring {
 	t.Helper()
-	store := authntest.OpenStore(t)
+	store := sqlitetest.Open(t)
 	r := &resources{store: store, epochs: new(cache.Epochs)}
 	if err := r.makeCaches(); err != nil {
 		t.Fatal(err)
@@ -294,19 +295,6 @@ func TestK04StreamsEndWithTheirKey(t *testing.T) {
 	}
 }
 
-// ofSales denies a group a tool that everybody else may call.
-func ofSales(t *testing.T) *engine.Set {
-	t.Helper()
-	set, err := engine.Compile("server", "server-id", []storage.Policy{{ID: "p", Name: "p", Status: storage.PolicyActive, ServerID: "server-id", Rules: []storage.Rule{
-		{Name: "all", Active: true, Authorized: true, Actions: []string{"*"}, RolesGroups: []string{"*"}},
-		{Name: "no", Active: true, Actions: []string{"*"}, RolesGroups: []string{"group:sales"}},
-	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return set
-}
-
 // TestK09StreamOpensByFactsOfNow writes facts of the user between the proof of a key and the look at its server: the stream of
 // the call begins only by the facts that hold then.
 func TestK09StreamOpensByFactsOfNow(t *testing.T) {
@@ -322,7 +310,7 @@ func TestK09StreamOpensByFactsOfNow(t *testing.T) {
 	if err := call.ResolveServer(t.Context(), "demo"); err != nil {
 		t.Fatal(err)
 	}
-	set, principalNow := ofSales(t), call.PrincipalNow()
+	set, principalNow := authntest.DeniesSales(t), call.PrincipalNow()
 	allowed := func(ctx context.Context, who *engine.Principal) bool {
 		return set.Decide(ctx, engine.Call{Principal: who, Kind: engine.ToolsCall, Name: "read"}).Effect == engine.Allow
 	}

@@ -1,18 +1,14 @@
 package app_test
 
 import (
-	"errors"
-	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	_ "github.com/caddyserver/caddy/v2/modules/standard" // the modules that the shipped binary links
 
 	"github.com/durward-gateway/durward/internal/seal"
-	"github.com/durward-gateway/durward/modules/app"
 	_ "github.com/durward-gateway/durward/modules/auth"
 	"github.com/durward-gateway/durward/modules/caddytest"
 	_ "github.com/durward-gateway/durward/modules/devidp"
@@ -72,33 +68,3 @@ func stop(t *testing.T) {
 		t.Fatal(err)
 	}
 }
-
-// probe is a handler that keeps the app's values when it is provisioned.
-type probe struct{}
-
-var probed struct {
-	app       *app.App
-	publicURL string
-}
-
-func init() { caddy.RegisterModule(probe{}) }
-
-func (probe) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{ID: "http.handlers.app_probe", New: func() caddy.Module { return new(probe) }}
-}
-
-func (probe) Provision(ctx caddy.Context) error {
-	a, err := app.Attach(ctx)
-	if err != nil {
-		return err
-	}
-	core, unpin, ok := a.Pin()
-	if !ok {
-		return errors.New("no core")
-	}
-	defer unpin()
-	probed.app, probed.publicURL = a, core.PublicURL
-	return nil
-}
-
-func (probe) ServeHTTP(_ http.ResponseWriter, _ *http.Request, _ caddyhttp.Handler) error { return nil }

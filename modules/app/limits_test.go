@@ -7,6 +7,7 @@ import (
 	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/caddytest"
+	"github.com/durward-gateway/durward/modules/caddytest/probe"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -18,10 +19,10 @@ func TestReloadKeepsRateLimits(t *testing.T) {
 	config := production(t.TempDir(), keyFile(t), issuer)
 	load := func(size int) (core *app.Core, unpin func()) {
 		t.Helper()
-		if err := caddytest.Load(t, caddytest.Config(with(config, object{"sizes": object{"api": size}}), caddytest.Address(t), auth, caddytest.Named("app_probe"))); err != nil {
+		if err := caddytest.Load(t, caddytest.Config(with(config, object{"sizes": object{"api": size}}), caddytest.Address(t), auth, probe.Handler)); err != nil {
 			t.Fatal(err)
 		}
-		core, unpin, ok := probed.app.Pin()
+		core, unpin, ok := probe.Found.App.Pin()
 		if !ok {
 			t.Fatal("no core")
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/caddytest"
+	"github.com/durward-gateway/durward/modules/caddytest/probe"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -221,10 +222,10 @@ func TestRequestThatComesTooLateForItsConfiguration(t *testing.T) {
 	config := production(t.TempDir(), keyFile(t), "https://id.example.com")
 	load := func() *app.App {
 		t.Helper()
-		if err := caddytest.Load(t, caddytest.Config(config, caddytest.Address(t), auth, caddytest.Named("app_probe"))); err != nil {
+		if err := caddytest.Load(t, caddytest.Config(config, caddytest.Address(t), auth, probe.Handler)); err != nil {
 			t.Fatal(err)
 		}
-		return probed.app
+		return probe.Found.App
 	}
 	former, present := load(), load()
 	if former == present {

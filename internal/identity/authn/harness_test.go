@@ -12,6 +12,7 @@ import (
 	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/identity/authn/authntest"
 	"github.com/durward-gateway/durward/storage"
+	"github.com/durward-gateway/durward/storage/sqlite/sqlitetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -92,7 +93,7 @@ type door struct {
 // newDoor makes a door; change may be nil.
 func newDoor(t testing.TB, change func(*Options)) *door {
 	t.Helper()
-	d := &door{t: t, store: &watchedStore{Store: authntest.OpenStore(t)}, epochs: new(cache.Epochs), issuer: authntest.NewIssuer(t, time.Now())}
+	d := &door{t: t, store: &watchedStore{Store: sqlitetest.Open(t)}, epochs: new(cache.Epochs), issuer: authntest.NewIssuer(t, time.Now())}
 	t.Cleanup(d.store.OnChange(d.epochs.Bump))
 	memory, err := NewMemory(MemoryOptions{Epochs: d.epochs, Store: d.store, Now: d.now, NewNotes: func() any { return new(notes) }})
 	if err != nil {

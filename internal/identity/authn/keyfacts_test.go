@@ -18,19 +18,6 @@ import (
 
 type lists = authntest.Lists
 
-// ofSales denies a group a tool that everybody else may call.
-func ofSales(t *testing.T) *engine.Set {
-	t.Helper()
-	set, err := engine.Compile("server", "server-id", []storage.Policy{{ID: "p", Name: "p", Status: storage.PolicyActive, ServerID: "server-id", Rules: []storage.Rule{
-		{Name: "all", Active: true, Authorized: true, Actions: []string{"*"}, RolesGroups: []string{"*"}},
-		{Name: "no", Active: true, Actions: []string{"*"}, RolesGroups: []string{"group:sales"}},
-	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return set
-}
-
 // TestK09KeysActByTheirUsersFacts checks that a user's key acts by what tokens said of the user, for thirty days. Where
 // nobody knows what a list holds now, what is denied to anybody's role or group is denied to the key; limits count it
 // where it was last.
@@ -74,7 +61,7 @@ func TestK09KeysActByTheirUsersFacts(t *testing.T) {
 				if diff := cmp.Diff(tc.want, lists{Roles: c.Roles, Groups: c.Groups, Teams: c.Teams, Projects: c.Projects}, cmpopts.EquateEmpty()); diff != "" {
 					t.Error(diff)
 				}
-				if d := ofSales(t).Decide(t.Context(), engine.Call{Principal: b.Principal(""), Kind: engine.ToolsCall, Name: "a"}); (d.Effect == engine.Deny) != tc.denied {
+				if d := authntest.DeniesSales(t).Decide(t.Context(), engine.Call{Principal: b.Principal(""), Kind: engine.ToolsCall, Name: "a"}); (d.Effect == engine.Deny) != tc.denied {
 					t.Errorf("%+v", d)
 				}
 				if unknown := tc.denied && !slices.Contains(tc.want.Groups, "sales"); b.RolesUnknown() != unknown {
@@ -117,7 +104,7 @@ func TestK09StreamsOfKeys(t *testing.T) {
 	if a := b.Agent(); a == nil || a.ID != agent.ID || b.Caller().Agent != "robot" || b.Principal(a.ID).AgentID() != a.ID || b.Principal("").AgentID() != "" {
 		t.Errorf("%+v %+v", a, b.Caller())
 	}
-	set, now := ofSales(t), k.PrincipalNow(b)
+	set, now := authntest.DeniesSales(t), k.PrincipalNow(b)
 	effect := func() engine.Effect {
 		t.Helper()
 		p, err := now(t.Context())

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -13,7 +12,7 @@ import (
 	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/mcp/toolpin"
 	"github.com/durward-gateway/durward/storage"
-	"github.com/durward-gateway/durward/storage/sqlite"
+	"github.com/durward-gateway/durward/storage/sqlite/sqlitetest"
 )
 
 // pinStore is a store that fails on request, and counts the tools that are written at once.
@@ -68,10 +67,7 @@ const organization = "0192f0c1-5bd2-7000-8000-0000000000aa"
 
 func newPinned(t *testing.T, enforce bool) *pinned {
 	t.Helper()
-	opened, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "durward.db"), sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	opened := sqlitetest.Open(t)
 	epochs := new(cache.Epochs)
 	memory, err := NewMemory(epochs)
 	if err != nil {
@@ -83,7 +79,6 @@ func newPinned(t *testing.T, enforce bool) *pinned {
 		p.held.Wait()
 		unsubscribe()
 		memory.Close()
-		_ = opened.Close()
 	})
 	if _, err := opened.ResolveOrganization(t.Context(), storage.OrganizationClaim{Issuer: "https://issuer.example", ID: organization}, start); err != nil {
 		t.Fatal(err)

@@ -7,12 +7,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/durward-gateway/durward/modules/caddytest"
+	"github.com/durward-gateway/durward/modules/caddytest/probe"
 )
 
 // TestSiteThatTakesTheGatewaysRequests: a configuration in which no request for the public URL can come to the gateway does not load,
 // and says which site takes them; what other sites take besides is told.
 func TestSiteThatTakesTheGatewaysRequests(t *testing.T) {
-	handlers := []any{auth, caddytest.Named("sites_probe"), caddytest.Named("durward_platform")}
+	handlers := []any{auth, probe.Handler, caddytest.Named("durward_platform")}
 	gateway := object{"handler": "durward_pipeline", "handle": handlers}
 	health := object{"handler": "subroute", "routes": []any{object{"handle": []any{auth, object{"handler": "durward_platform", "health_only": true}}}}}
 	other := object{"handler": "static_response"}
@@ -104,7 +105,7 @@ func TestSiteThatTakesTheGatewaysRequests(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(test.taken, probed.app.Taken()); diff != "" {
+			if diff := cmp.Diff(test.taken, probe.Found.App.Taken()); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})

@@ -1,19 +1,14 @@
 package sites_test
 
 import (
-	"errors"
-	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	_ "github.com/caddyserver/caddy/v2/modules/standard" // the modules that the shipped binary links
 	"go.uber.org/goleak"
 
 	"github.com/durward-gateway/durward/internal/seal"
-	"github.com/durward-gateway/durward/modules/app"
 	_ "github.com/durward-gateway/durward/modules/auth"
 	"github.com/durward-gateway/durward/modules/caddytest"
 	_ "github.com/durward-gateway/durward/modules/devidp"
@@ -24,8 +19,7 @@ import (
 	_ "github.com/durward-gateway/durward/modules/stores"
 )
 
-// The tests look at sites as Caddy provisions them, with the app and its handlers: what the package reads is what these
-// write.
+// The tests load whole configurations, with the app and its handlers. The package reads the sites that those make.
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -59,33 +53,3 @@ func development(dir string) object {
 		"identity": []any{object{"kind": "dev"}},
 	}
 }
-
-// probe is a handler that keeps what the app found when it was provisioned.
-type probe struct{}
-
-var probed struct {
-	app       *app.App
-	publicURL string
-}
-
-func init() { caddy.RegisterModule(probe{}) }
-
-func (probe) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{ID: "http.handlers.sites_probe", New: func() caddy.Module { return new(probe) }}
-}
-
-func (probe) Provision(ctx caddy.Context) error {
-	a, err := app.Attach(ctx)
-	if err != nil {
-		return err
-	}
-	core, unpin, ok := a.Pin()
-	if !ok {
-		return errors.New("no core")
-	}
-	defer unpin()
-	probed.app, probed.publicURL = a, core.PublicURL
-	return nil
-}
-
-func (probe) ServeHTTP(_ http.ResponseWriter, _ *http.Request, _ caddyhttp.Handler) error { return nil }

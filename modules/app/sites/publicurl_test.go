@@ -5,11 +5,12 @@ import (
 	"testing"
 
 	"github.com/durward-gateway/durward/modules/caddytest"
+	"github.com/durward-gateway/durward/modules/caddytest/probe"
 )
 
 func TestPublicURLIsThatOfTheSite(t *testing.T) {
 	at := func(listen string, hosts ...string) object {
-		return caddytest.Server(listen, hosts, auth, caddytest.Named("sites_probe"))
+		return caddytest.Server(listen, hosts, auth, probe.Handler)
 	}
 	https := func(listen string, hosts ...string) object {
 		s := at(listen, hosts...)
@@ -39,7 +40,7 @@ func TestPublicURLIsThatOfTheSite(t *testing.T) {
 		{name: "http on another port", servers: object{"a": at(":8080", "gate.example.com")}, want: "http://gate.example.com:8080"},
 		{name: "written as http:// beside https sites", servers: object{"a": skipped(":8080", "gate.example.com")}, want: "http://gate.example.com:8080"},
 		{name: "two addresses with the same port", servers: object{"a": object{
-			"listen": []string{"127.0.0.1:8443", "127.0.0.2:8443"}, "routes": []any{object{"match": []any{object{"host": []string{"gate.example.com"}}}, "handle": []any{auth, caddytest.Named("sites_probe")}}},
+			"listen": []string{"127.0.0.1:8443", "127.0.0.2:8443"}, "routes": []any{object{"match": []any{object{"host": []string{"gate.example.com"}}}, "handle": []any{auth, probe.Handler}}},
 		}}, want: "https://gate.example.com:8443"},
 		{name: "the host is written in capitals", servers: object{"a": https(":443", "Gate.Example.COM")}, want: "https://gate.example.com"},
 		{name: "an address of IPv6", servers: object{"a": https(":8443", "2001:db8::1")}, want: "https://[2001:db8::1]:8443"},
@@ -70,7 +71,7 @@ func TestPublicURLIsThatOfTheSite(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := probed.publicURL; got != test.want {
+			if got := probe.Found.PublicURL; got != test.want {
 				t.Errorf("public URL %q, want %q", got, test.want)
 			}
 		})
@@ -103,14 +104,14 @@ func TestPublicURLThatIsWrittenOut(t *testing.T) {
 		"https://gate.example.com:8443:8443": "",
 	} {
 		config := production(t, text)
-		err := caddytest.Validate(caddytest.Config(config, "127.0.0.1:0", auth, caddytest.Named("sites_probe")))
+		err := caddytest.Validate(caddytest.Config(config, "127.0.0.1:0", auth, probe.Handler))
 		switch {
 		case want == "" && (err == nil || !strings.Contains(err.Error(), "public_url: ")):
 			t.Errorf("%q: error %v, want a refusal that names public_url", text, err)
 		case want != "" && err != nil:
 			t.Errorf("%q: %v", text, err)
-		case want != "" && probed.publicURL != want:
-			t.Errorf("%q became %q, want %q", text, probed.publicURL, want)
+		case want != "" && probe.Found.PublicURL != want:
+			t.Errorf("%q became %q, want %q", text, probe.Found.PublicURL, want)
 		}
 	}
 }
@@ -118,7 +119,7 @@ func TestPublicURLThatIsWrittenOut(t *testing.T) {
 func TestDevelopmentIdentitiesStayOnLoopback(t *testing.T) {
 	dev := caddytest.Named("durward_dev")
 	at := func(listen ...string) object {
-		return object{"listen": listen, "automatic_https": object{"disable": true}, "routes": []any{object{"handle": []any{dev, auth, caddytest.Named("sites_probe")}}}}
+		return object{"listen": listen, "automatic_https": object{"disable": true}, "routes": []any{object{"handle": []any{dev, auth, probe.Handler}}}}
 	}
 	for _, test := range []struct {
 		name    string
@@ -171,8 +172,8 @@ func TestDevelopmentIdentitiesStayOnLoopback(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if probed.publicURL != test.want {
-				t.Errorf("public URL %q, want %q", probed.publicURL, test.want)
+			if probe.Found.PublicURL != test.want {
+				t.Errorf("public URL %q, want %q", probe.Found.PublicURL, test.want)
 			}
 		})
 	}

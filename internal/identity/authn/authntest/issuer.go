@@ -7,15 +7,12 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"maps"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/durward-gateway/durward/internal/identity/caller"
 	"github.com/durward-gateway/durward/internal/identity/token"
-	"github.com/durward-gateway/durward/storage"
-	"github.com/durward-gateway/durward/storage/sqlite"
 )
 
 const (
@@ -90,15 +87,4 @@ func (i *Issuer) Sign(changed map[string]any) string {
 	payload, _ := json.Marshal(claims)
 	text := base64.RawURLEncoding.EncodeToString(header) + "." + base64.RawURLEncoding.EncodeToString(payload)
 	return text + "." + base64.RawURLEncoding.EncodeToString(ed25519.Sign(i.key, []byte(text)))
-}
-
-// OpenStore opens an empty store, which is closed when the test ends.
-func OpenStore(t testing.TB) storage.Store {
-	t.Helper()
-	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "durward.db"), sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
-	return store
 }
