@@ -8,6 +8,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/settings"
 )
 
 // parseAgents reads `agents require_registered|auto_register`.
@@ -15,7 +16,7 @@ func parseAgents(d *caddyfile.Dispenser, a *app.App) error {
 	if a.Agents != nil {
 		return d.Err("agents may be given once")
 	}
-	a.Agents = new(app.AgentRules)
+	a.Agents = new(settings.AgentRules)
 	return parseFlag(d, map[string]*bool{"require_registered": &a.Agents.RequireRegistered, "auto_register": &a.Agents.AutoRegister})
 }
 
@@ -24,7 +25,7 @@ func parseSSE(d *caddyfile.Dispenser, a *app.App) error {
 	if a.SSE != nil {
 		return d.Err("sse may be given once")
 	}
-	a.SSE = new(app.SSERules)
+	a.SSE = new(settings.SSERules)
 	return parseFlag(d, map[string]*bool{"require_grant": &a.SSE.RequireGrant})
 }
 
@@ -33,7 +34,7 @@ func parsePin(d *caddyfile.Dispenser, a *app.App) error {
 	if a.Pinning != nil {
 		return d.Err("pin may be given once")
 	}
-	a.Pinning = new(app.PinRules)
+	a.Pinning = new(settings.PinRules)
 	return parseFlag(d, map[string]*bool{"enforce": &a.Pinning.Enforce})
 }
 
@@ -59,7 +60,7 @@ func parseUnconnected(d *caddyfile.Dispenser, a *app.App) error {
 	if !d.AllArgs(&a.Unconnected) {
 		return d.ArgErr()
 	}
-	if err := app.CheckUnconnected(a.Unconnected); err != nil {
+	if err := settings.CheckUnconnected(a.Unconnected); err != nil {
 		return d.Err(err.Error())
 	}
 	return nil

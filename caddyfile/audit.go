@@ -4,6 +4,8 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/arguments"
+	"github.com/durward-gateway/durward/modules/app/settings"
 )
 
 // parseAudit reads the settings of the audit log. Syntax:
@@ -22,17 +24,17 @@ func parseAudit(d *caddyfile.Dispenser, a *app.App) error {
 		return d.ArgErr()
 	}
 	if a.Audit == nil {
-		a.Audit = new(app.AuditRules)
+		a.Audit = new(settings.AuditRules)
 	}
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
 		var err error
 		switch word := d.Val(); word {
 		case "required":
-			err = app.AppendArguments(d, &a.Audit.Required)
+			err = arguments.Append(d, &a.Audit.Required)
 		case "best_effort":
-			err = app.AppendArguments(d, &a.Audit.BestEffort)
+			err = arguments.Append(d, &a.Audit.BestEffort)
 		case "redact":
-			err = app.AppendArguments(d, &a.Audit.Redact)
+			err = arguments.Append(d, &a.Audit.Redact)
 		case "sync":
 			err = parseAuditSync(d, a.Audit)
 		case "sink":
@@ -49,21 +51,21 @@ func parseAudit(d *caddyfile.Dispenser, a *app.App) error {
 	return nil
 }
 
-func parseAuditSync(d *caddyfile.Dispenser, r *app.AuditRules) error {
+func parseAuditSync(d *caddyfile.Dispenser, r *settings.AuditRules) error {
 	if r.Sync != "" {
 		return d.Err("sync may be given once")
 	}
 	if !d.AllArgs(&r.Sync) {
 		return d.ArgErr()
 	}
-	if r.Sync != app.SyncAlways {
-		return d.Errf("unrecognized argument %q of sync; the only one is %s", r.Sync, app.SyncAlways)
+	if r.Sync != settings.SyncAlways {
+		return d.Errf("unrecognized argument %q of sync; the only one is %s", r.Sync, settings.SyncAlways)
 	}
 	return nil
 }
 
-func parseAuditSink(d *caddyfile.Dispenser, r *app.AuditRules) error {
-	var s app.AuditSink
+func parseAuditSink(d *caddyfile.Dispenser, r *settings.AuditRules) error {
+	var s settings.AuditSink
 	if !d.NextArg() {
 		return d.ArgErr()
 	}
@@ -83,7 +85,7 @@ func parseAuditSink(d *caddyfile.Dispenser, r *app.AuditRules) error {
 	return nil
 }
 
-func parseAuditArguments(d *caddyfile.Dispenser, r *app.AuditRules) error {
+func parseAuditArguments(d *caddyfile.Dispenser, r *settings.AuditRules) error {
 	if r.Arguments {
 		return d.Err("arguments may be given once")
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/credential/directory"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/settings"
 )
 
 // parseDirectory reads one of
@@ -21,10 +22,10 @@ func parseDirectory(d *caddyfile.Dispenser, a *app.App) error {
 		return d.ArgErr()
 	}
 	if a.Directory == nil {
-		a.Directory = new(app.Directory)
+		a.Directory = new(settings.Directory)
 	}
 	name := d.Val()
-	if app.IsReference(name) {
+	if settings.IsReference(name) {
 		a.Directory.Files = append(a.Directory.Files, name)
 		if d.NextArg() || d.NextBlock(d.Nesting()) {
 			return d.Err("a directory file takes no further arguments and no block")

@@ -12,6 +12,8 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/arguments"
+	"github.com/durward-gateway/durward/modules/app/settings"
 )
 
 // optionName is the global option that configures the app, and the app's name.
@@ -23,8 +25,8 @@ var words = map[string]func(*caddyfile.Dispenser, *app.App) error{
 	"store":      parseStore,
 	"master_key": parseMasterKey,
 	"identity":   parseIdentity,
-	"origins":    func(d *caddyfile.Dispenser, a *app.App) error { return app.AppendArguments(d, &a.Origins) },
-	"return_url": func(d *caddyfile.Dispenser, a *app.App) error { return app.AppendArguments(d, &a.ReturnURLs) },
+	"origins":    func(d *caddyfile.Dispenser, a *app.App) error { return arguments.Append(d, &a.Origins) },
+	"return_url": func(d *caddyfile.Dispenser, a *app.App) error { return arguments.Append(d, &a.ReturnURLs) },
 	"egress":     parseEgress,
 	"directory":  parseDirectory,
 	"sizes":      parseSizes,
@@ -39,7 +41,7 @@ var words = map[string]func(*caddyfile.Dispenser, *app.App) error{
 
 	"unconnected": parseUnconnected,
 
-	"approval_clients": func(d *caddyfile.Dispenser, a *app.App) error { return app.AppendArguments(d, &a.ApprovalClients) },
+	"approval_clients": func(d *caddyfile.Dispenser, a *app.App) error { return arguments.Append(d, &a.ApprovalClients) },
 
 	"coordinate": parseCoordinate,
 	"limits":     parseLimits,
@@ -183,11 +185,11 @@ func guests(namespace string) string {
 }
 
 func parseMasterKey(d *caddyfile.Dispenser, a *app.App) error {
-	if err := app.AppendArguments(d, &a.MasterKey); err != nil {
+	if err := arguments.Append(d, &a.MasterKey); err != nil {
 		return err
 	}
 	for _, key := range a.MasterKey {
-		if !app.IsReference(key) {
+		if !settings.IsReference(key) {
 			return d.Err("master_key takes references, {env.NAME} or {file./path}: a key written here would be readable on the admin endpoint")
 		}
 	}
@@ -199,15 +201,15 @@ func parseEgress(d *caddyfile.Dispenser, a *app.App) error {
 		return d.ArgErr()
 	}
 	if a.Egress == nil {
-		a.Egress = new(app.Egress)
+		a.Egress = new(settings.Egress)
 	}
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
 		var err error
 		switch word := d.Val(); word {
 		case "allow":
-			err = app.AppendArguments(d, &a.Egress.Allow)
+			err = arguments.Append(d, &a.Egress.Allow)
 		case "http":
-			err = app.AppendArguments(d, &a.Egress.HTTP)
+			err = arguments.Append(d, &a.Egress.HTTP)
 		default:
 			err = d.Errf("unrecognized word %q in egress; known are allow, http", word)
 		}
@@ -220,14 +222,14 @@ func parseEgress(d *caddyfile.Dispenser, a *app.App) error {
 
 func parseSizes(d *caddyfile.Dispenser, a *app.App) error {
 	if a.Sizes == nil {
-		a.Sizes = new(app.Sizes)
+		a.Sizes = new(settings.Sizes)
 	}
 	return parseSettings(d, a.Sizes.Set)
 }
 
 func parseStreams(d *caddyfile.Dispenser, a *app.App) error {
 	if a.Streams == nil {
-		a.Streams = new(app.Streams)
+		a.Streams = new(settings.Streams)
 	}
 	return parseSettings(d, a.Streams.Set)
 }
@@ -258,8 +260,10 @@ func parseMemoryLimit(d *caddyfile.Dispenser, a *app.App) error {
 	if !d.AllArgs(&size) {
 		return d.ArgErr()
 	}
-	if err := a.SetMemoryLimit(size); err != nil {
+	limit, err := settings.ParseMemoryLimit(size)
+	if err != nil {
 		return d.WrapErr(err)
 	}
+	a.MemoryLimit = limit
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/settings"
 )
 
 // parseCoordinate reads the place where nodes count rate limits together. Syntax:
@@ -29,7 +30,7 @@ func parseCoordinate(d *caddyfile.Dispenser, a *app.App) error {
 //	}
 func parseLimits(d *caddyfile.Dispenser, a *app.App) error {
 	if a.LimitRules == nil {
-		a.LimitRules = new(app.LimitRules)
+		a.LimitRules = new(settings.LimitRules)
 	}
 	return parseSettings(d, a.LimitRules.Set)
 }

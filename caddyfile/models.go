@@ -8,6 +8,8 @@ import (
 
 	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/arguments"
+	"github.com/durward-gateway/durward/modules/app/settings"
 )
 
 // parseProvider reads an account at a model provider. Syntax:
@@ -21,7 +23,7 @@ import (
 //		stream_options   auto|off
 //	}
 func parseProvider(d *caddyfile.Dispenser, a *app.App) error {
-	var p app.ConfiguredProvider
+	var p settings.Provider
 	if !d.NextArg() {
 		return d.Errf("provider needs a kind: %s", guests("durward.providers"))
 	}
@@ -62,7 +64,7 @@ func parseProvider(d *caddyfile.Dispenser, a *app.App) error {
 	if p.StreamOptions != "" && p.StreamOptions != accounts.StreamOptionsAuto && p.StreamOptions != accounts.StreamOptionsOff {
 		return d.Errf("stream_options is auto or off, not %q", p.StreamOptions)
 	}
-	if p.Key != "" && !app.IsReference(p.Key) {
+	if p.Key != "" && !settings.IsReference(p.Key) {
 		return d.Err("key takes a reference, {env.NAME} or {file./path}: a key written here would be readable on the admin endpoint")
 	}
 	a.Providers = append(a.Providers, p)
@@ -78,7 +80,7 @@ func parseProvider(d *caddyfile.Dispenser, a *app.App) error {
 //		max_output_tokens <number>
 //	}
 func parseAlias(d *caddyfile.Dispenser, a *app.App) error {
-	var alias app.ConfiguredAlias
+	var alias settings.Alias
 	if !d.AllArgs(&alias.Name) {
 		return d.ArgErr()
 	}
@@ -88,7 +90,7 @@ func parseAlias(d *caddyfile.Dispenser, a *app.App) error {
 		case "target":
 			err = parseTarget(d, &alias)
 		case "fallback":
-			err = app.AppendArguments(d, &alias.Fallbacks)
+			err = arguments.Append(d, &alias.Fallbacks)
 		case "description":
 			if alias.Description != "" {
 				return d.Err("description may be given once")
@@ -109,7 +111,7 @@ func parseAlias(d *caddyfile.Dispenser, a *app.App) error {
 	return nil
 }
 
-func parseMaxOutput(d *caddyfile.Dispenser, alias *app.ConfiguredAlias) error {
+func parseMaxOutput(d *caddyfile.Dispenser, alias *settings.Alias) error {
 	var number string
 	if alias.MaxOutputTokens != 0 {
 		return d.Err("max_output_tokens may be given once")
@@ -125,12 +127,12 @@ func parseMaxOutput(d *caddyfile.Dispenser, alias *app.ConfiguredAlias) error {
 	return nil
 }
 
-func parseTarget(d *caddyfile.Dispenser, alias *app.ConfiguredAlias) error {
+func parseTarget(d *caddyfile.Dispenser, alias *settings.Alias) error {
 	arguments := d.RemainingArgs()
 	if len(arguments) != 2 && (len(arguments) != 4 || arguments[2] != "weight") {
 		return d.Err("target takes a provider, a model and, if wanted, `weight` with a number")
 	}
-	target := app.ConfiguredTarget{Provider: arguments[0], Model: arguments[1]}
+	target := settings.Target{Provider: arguments[0], Model: arguments[1]}
 	if len(arguments) == 4 {
 		weight, err := strconv.Atoi(arguments[3])
 		if err != nil || weight < 0 {

@@ -4,6 +4,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/settings"
 )
 
 // parsePrices reads the reference to the price list. Syntax:
@@ -16,7 +17,7 @@ func parsePrices(d *caddyfile.Dispenser, a *app.App) error {
 	if !d.AllArgs(&a.Prices) {
 		return d.ArgErr()
 	}
-	if !app.IsReference(a.Prices) {
+	if !settings.IsReference(a.Prices) {
 		return d.Err("prices takes a reference such as {file./path}")
 	}
 	return nil

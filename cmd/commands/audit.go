@@ -27,6 +27,7 @@ import (
 	"github.com/durward-gateway/durward/internal/audit/verify"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/settings"
 	"github.com/durward-gateway/durward/storage"
 	"github.com/durward-gateway/durward/storage/postgres"
 	"github.com/durward-gateway/durward/storage/sqlite"
@@ -169,7 +170,7 @@ func (o *auditOptions) directory() string {
 func (o *auditOptions) open(ctx context.Context) (store storage.Store, journals string, err error) {
 	journals = filepath.Join(o.directory(), "audit")
 	if o.database != "" {
-		dsn, err := app.ResolveSecret(o.database)
+		dsn, err := settings.ResolveSecret(o.database)
 		if err != nil {
 			return nil, "", fmt.Errorf("resolving --database: %w", err)
 		}
@@ -207,7 +208,7 @@ func (o *auditOptions) keyring(ctx context.Context, store storage.DataKeys) (*se
 	}
 	var masters []seal.MasterKey
 	for _, reference := range references {
-		secret, err := app.ResolveSecret(reference)
+		secret, err := settings.ResolveSecret(reference)
 		if err != nil {
 			return nil, fmt.Errorf("resolving --master-key: %w", err)
 		}

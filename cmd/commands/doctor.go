@@ -21,7 +21,7 @@ import (
 	"github.com/durward-gateway/durward/internal/ops/doctor"
 	"github.com/durward-gateway/durward/internal/proxy/netguard"
 	"github.com/durward-gateway/durward/internal/ratelimit/cluster/valkey"
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/settings"
 	"github.com/durward-gateway/durward/storage"
 	"github.com/durward-gateway/durward/storage/postgres"
 	"github.com/durward-gateway/durward/storage/postgres/counters"
@@ -108,7 +108,7 @@ func examine(ctx context.Context, config *gatewayConfig, r *doctor.Report) {
 	examineReferences(config, r)
 	examineCounters(ctx, config, r)
 	examineDisk(config, r)
-	guard, err := app.GuardOf(config.Egress, config.development())
+	guard, err := config.Egress.Guard(config.development())
 	if err != nil {
 		return // the start has reported it
 	}
@@ -152,7 +152,7 @@ func examineSQLite(ctx context.Context, config *gatewayConfig, r *doctor.Report)
 func examinePostgres(ctx context.Context, config *gatewayConfig, r *doctor.Report) (keys []storage.DataKey) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	dsn, err := app.ResolveSecret(config.Store.DSN)
+	dsn, err := settings.ResolveSecret(config.Store.DSN)
 	var facts postgres.Facts
 	if err == nil {
 		facts, err = postgres.Inspect(ctx, dsn.Reveal(), time.Now)
@@ -225,7 +225,7 @@ func examineReferences(config *gatewayConfig, r *doctor.Report) {
 		if n.place == "master_key" {
 			continue
 		}
-		if _, err := app.ResolveSecret(n.reference); err != nil && n.place != "store.dsn" {
+		if _, err := settings.ResolveSecret(n.reference); err != nil && n.place != "store.dsn" {
 			findings = append(findings, doctor.Finding{Severity: doctor.Error, Found: fmt.Sprintf("%s: %v: the gateway does not start", n.place, err),
 				Mend: "Put it where the configuration says, where the gateway's user can read it, and run this as that user with its environment."})
 		}
@@ -245,7 +245,7 @@ func examineCounters(ctx context.Context, config *gatewayConfig, r *doctor.Repor
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	reference := cmp.Or(config.Coordinate.URL, config.Coordinate.DSN)
-	address, err := app.ResolveSecret(reference)
+	address, err := settings.ResolveSecret(reference)
 	if reference == "" || err != nil {
 		return // it is the store's, or the check of references has reported it
 	}

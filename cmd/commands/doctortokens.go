@@ -16,7 +16,7 @@ import (
 	"github.com/durward-gateway/durward/cmd/commands/devmode"
 	"github.com/durward-gateway/durward/internal/api/visible"
 	"github.com/durward-gateway/durward/internal/identity/refused"
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/adminapi"
 )
 
 // maxRefused bounds a gateway's answer.
@@ -64,7 +64,7 @@ func (o *doctorTokens) run(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	response, err := caddycmd.AdminAPIRequest(address, http.MethodGet, app.RefusedTokensAdminPath, nil, nil)
+	response, err := caddycmd.AdminAPIRequest(address, http.MethodGet, adminapi.RefusedTokensPath, nil, nil)
 	if err != nil {
 		return fmt.Errorf("asking the gateway at %s: %w; name its configuration with --config (for `durward dev --data DIR`: --address unix//ABSOLUTE/DIR/admin.sock), and run this as its user", address, err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/durward-gateway/durward/internal/ops/rekey"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/settings"
 	"github.com/durward-gateway/durward/storage"
 	"github.com/durward-gateway/durward/storage/postgres"
 	"github.com/durward-gateway/durward/storage/sqlite"
@@ -51,7 +52,7 @@ type gatewayConfig struct {
 		URL  string `json:"url"`
 	} `json:"coordinate"`
 	Identities      []configuredIdentity `json:"identity"`
-	Egress          *app.Egress          `json:"egress"`
+	Egress          *settings.Egress     `json:"egress"`
 	ApprovalClients []string             `json:"approval_clients"`
 
 	// whole is the complete part as it is written.
@@ -84,7 +85,7 @@ func (c *gatewayConfig) references() []named { return referencesIn("", c.whole) 
 func referencesIn(place string, value any) (found []named) {
 	switch value := value.(type) {
 	case string:
-		if app.IsReference(value) {
+		if settings.IsReference(value) {
 			found = append(found, named{place, value})
 		}
 	case []any:
@@ -176,7 +177,7 @@ func (c *gatewayConfig) masterKeyReferences() []string {
 }
 
 func readMasterKey(reference string) (seal.MasterKey, error) {
-	secret, err := app.ResolveSecret(reference)
+	secret, err := settings.ResolveSecret(reference)
 	if err != nil {
 		return seal.MasterKey{}, err
 	}
@@ -221,7 +222,7 @@ func (c *gatewayConfig) open(ctx context.Context) (keyStore, error) {
 		}
 		return sqlite.Open(ctx, path, sqlite.Options{Timeout: toolTimeout})
 	case "postgres":
-		dsn, err := app.ResolveSecret(c.Store.DSN)
+		dsn, err := settings.ResolveSecret(c.Store.DSN)
 		if err != nil {
 			return nil, fmt.Errorf("resolving the address of the store: %w", err)
 		}

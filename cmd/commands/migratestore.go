@@ -15,6 +15,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/ops/storemigrate"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/settings"
 	"github.com/durward-gateway/durward/storage/postgres"
 	"github.com/durward-gateway/durward/storage/sqlite"
 )
@@ -68,7 +69,7 @@ func (o moveOptions) run(ctx context.Context, out, progress io.Writer) (err erro
 	if o.to == "" {
 		return errors.New("say with --to where to copy it, such as {env.DURWARD_DATABASE_URL}")
 	}
-	dsn, err := app.ResolveSecret(strings.TrimPrefix(o.to, "postgres:"))
+	dsn, err := settings.ResolveSecret(strings.TrimPrefix(o.to, "postgres:"))
 	if err != nil {
 		return fmt.Errorf("resolving --to: %w", err)
 	}

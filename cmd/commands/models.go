@@ -20,7 +20,7 @@ import (
 	"github.com/durward-gateway/durward/internal/llm/smart"
 	"github.com/durward-gateway/durward/internal/proxy/loopback"
 	"github.com/durward-gateway/durward/internal/seal"
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/settings"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -165,7 +165,7 @@ func (o evalOptions) evaluation() (*evaluation, error) {
 	if u, err := url.Parse(gateway); err != nil || u.Scheme != "https" && !loopback.IsHost(u.Host) {
 		return nil, fmt.Errorf("--url %s would send the token in the clear; use https", gateway)
 	}
-	token, err := app.ResolveSecret(o.token)
+	token, err := settings.ResolveSecret(o.token)
 	if err != nil {
 		return nil, fmt.Errorf("resolving --token: %w", err)
 	}

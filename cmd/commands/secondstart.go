@@ -12,7 +12,7 @@ import (
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/adminapi"
 )
 
 // askTimeout bounds how long a start waits for the answer of a running gateway. maxProcess bounds that answer.
@@ -81,29 +81,29 @@ func adminOf(text []byte, file, adapter string) string {
 }
 
 // runningAt asks an admin endpoint which process serves there: nil means none, or a gateway that is about to exit.
-func runningAt(address string) *app.ProcessInfo {
-	asked := make(chan *app.ProcessInfo, 1)
+func runningAt(address string) *adminapi.Process {
+	asked := make(chan *adminapi.Process, 1)
 	go func() { asked <- askProcess(address) }()
 	select {
 	case info := <-asked:
 		return info
 	case <-time.After(askTimeout):
-		return new(app.ProcessInfo) // something holds the connection
+		return new(adminapi.Process) // something holds the connection
 	}
 }
 
-func askProcess(address string) *app.ProcessInfo {
-	response, err := caddycmd.AdminAPIRequest(address, http.MethodGet, app.ProcessAdminPath, nil, nil)
+func askProcess(address string) *adminapi.Process {
+	response, err := caddycmd.AdminAPIRequest(address, http.MethodGet, adminapi.ProcessPath, nil, nil)
 	if err != nil {
 		if strings.Contains(err.Error(), ": dial ") {
 			return nil // Caddy's error has only a text
 		}
-		return new(app.ProcessInfo)
+		return new(adminapi.Process)
 	}
 	defer response.Body.Close()
-	var info app.ProcessInfo
+	var info adminapi.Process
 	if err := json.NewDecoder(io.LimitReader(response.Body, maxProcess)).Decode(&info); err != nil {
-		return new(app.ProcessInfo)
+		return new(adminapi.Process)
 	}
 	if info.Exiting {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/process"
 )
 
 // A trial loads a configuration with the code of a start, and changes nothing: files of a start go to a directory
@@ -74,7 +74,7 @@ func beginTrial() (directory string, end func(), err error) {
 	if directory, err = os.MkdirTemp("", "durward-trial-*"); err != nil {
 		return "", nil, fmt.Errorf("making a directory for the trial: %w", err)
 	}
-	app.BeginTrial(directory)
+	process.BeginTrial(directory)
 	return directory, func() { _ = os.RemoveAll(directory) }, nil
 }
 

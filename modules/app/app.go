@@ -20,6 +20,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/llm/accounts"
+	"github.com/durward-gateway/durward/modules/app/metrics"
+	"github.com/durward-gateway/durward/modules/app/settings"
 	"github.com/durward-gateway/durward/modules/app/sites"
 	"github.com/durward-gateway/durward/modules/app/sockets"
 )
@@ -62,36 +64,36 @@ type App struct {
 
 	// Exceptions to the rule that the gateway speaks only https and only to public addresses. Default: none; with the
 	// development identity provider, loopback addresses over http and https.
-	Egress *Egress `json:"egress,omitempty"`
+	Egress *settings.Egress `json:"egress,omitempty"`
 
 	// Templates of servers, besides the catalogue that ships with the gateway. Default: none; the development identity
 	// provider adds that of its demo server.
-	Directory *Directory `json:"directory,omitempty"`
+	Directory *settings.Directory `json:"directory,omitempty"`
 
 	// Upper bounds, in bytes, of what is read into memory. Default: that of each member.
-	Sizes *Sizes `json:"sizes,omitempty"`
+	Sizes *settings.Sizes `json:"sizes,omitempty"`
 
 	// The place at which nodes count rate limits together. Default: in the store's database, when it can keep counters;
 	// else this node counts alone.
 	CoordinatorRaw json.RawMessage `json:"coordinate,omitempty" caddy:"namespace=durward.coordinators inline_key=kind"`
 
 	// The rules by which nodes count rate limits together. Default: that of each member.
-	LimitRules *LimitRules `json:"limits,omitempty"`
+	LimitRules *settings.LimitRules `json:"limits,omitempty"`
 
 	// The rules for clients that are not registered as agents. Default: they may call what policies for all agents allow;
 	// with the development identity provider, they are registered.
-	Agents *AgentRules `json:"agents,omitempty"`
+	Agents *settings.AgentRules `json:"agents,omitempty"`
 
 	// Clients (`azp` of their tokens) with which users decide on held calls out of band. Default: the gateway's own login
 	// client; with the development identity provider, `dev-console`.
 	ApprovalClients []string `json:"approval_clients,omitempty"`
 
 	// The rules for opening streams of `/sse`. Default: every connected user, unless a rule denies it.
-	SSE *SSERules `json:"sse,omitempty"`
+	SSE *settings.SSERules `json:"sse,omitempty"`
 
 	// The rules for tools whose definition changed after it was first seen. Default: the change is flagged, and the tool
 	// can be called.
-	Pinning *PinRules `json:"pin,omitempty"`
+	Pinning *settings.PinRules `json:"pin,omitempty"`
 
 	// The answer to clients whose user has not connected the server's account: `guide`, a conversation that leads the user
 	// to the page for connecting, and then goes on with the server; or `refuse`, 403. Default: guide.
@@ -99,7 +101,7 @@ type App struct {
 
 	// The rules for records of calls in the audit log, for calls that cannot be recorded, and for copies of the log.
 	// Default: that of each member.
-	Audit *AuditRules `json:"audit,omitempty"`
+	Audit *settings.AuditRules `json:"audit,omitempty"`
 
 	// A reference to a table of the prices of models, `{file./path}`. Where it names a model, its price takes precedence
 	// over that of the table which ships with the gateway; with another currency, it replaces that table. Default: none;
@@ -108,14 +110,14 @@ type App struct {
 
 	// Accounts with providers of models that every organization can use, besides those that it has itself. Default: none; the
 	// development identity provider adds demo models.
-	Providers []ConfiguredProvider `json:"provider,omitempty"`
+	Providers []settings.Provider `json:"provider,omitempty"`
 
 	// Names under which every organization can ask for models, besides its own. Where an organization has an alias of the same
 	// name, its own takes precedence. Default: none; the development identity provider adds those of its demo models.
-	Aliases []ConfiguredAlias `json:"alias,omitempty"`
+	Aliases []settings.Alias `json:"alias,omitempty"`
 
 	// How many event streams may be open, and their times. Default: that of each member.
-	Streams *Streams `json:"streams,omitempty"`
+	Streams *settings.Streams `json:"streams,omitempty"`
 
 	// The memory, in bytes, that the process may use: from 1 MiB to 1 PiB. From 85 % on, new streams, new MCP sessions and
 	// large bodies are refused, from 95 % on every new call; what runs goes on. Go's garbage collector is held to it too.
@@ -127,7 +129,7 @@ type App struct {
 	modelKinds map[string]accounts.Protocol
 	logger     *zap.Logger
 	slogger    *slog.Logger
-	metrics    *Metrics
+	metrics    *metrics.Traffic
 	ctx        caddy.Context
 
 	// rulesID identifies the rules by which tokens are judged; egressID identifies the rules for outgoing connections.
@@ -165,7 +167,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	a.logger = ctx.Logger()
 	a.slogger = ctx.Slogger()
 	a.rulesID = digest(a.IdentitiesRaw, a.PublicURL, a.Agents)
-	if err := cmp.Or(CheckUnconnected(a.Unconnected), a.Sizes.check(), a.Streams.check(), a.checkMemoryLimit(), a.Agents.check(), a.Audit.check(), a.LimitRules.check()); err != nil {
+	if err := cmp.Or(settings.CheckUnconnected(a.Unconnected), a.Sizes.Check(), a.Streams.Check(), settings.CheckMemoryLimit(a.MemoryLimit), a.Agents.Check(), a.Audit.Check(), a.LimitRules.Check()); err != nil {
 		return err
 	}
 	if err := a.loadGuests(ctx); err != nil {
@@ -189,7 +191,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 
 // acquire takes the resources that the app shares with other configurations of the process; Cleanup gives them back.
 func (a *App) acquire(ctx caddy.Context) (err error) {
-	if a.metrics, err = registerMetrics(ctx.GetMetricsRegistry()); err != nil {
+	if a.metrics, err = metrics.Register(ctx.GetMetricsRegistry()); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
 	}
 	if err := a.acquireResources(); err != nil {

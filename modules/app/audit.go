@@ -12,6 +12,7 @@ import (
 	"github.com/durward-gateway/durward/internal/audit"
 	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/internal/audit/record"
+	"github.com/durward-gateway/durward/modules/app/settings"
 )
 
 // auditDirectory is the directory of the journals, inside the data directory.
@@ -19,10 +20,10 @@ const auditDirectory = "audit"
 
 // newRecorder makes the recorder without its keys, which need the data keys.
 func (a *App) newRecorder() *record.Recorder {
-	rules := a.Audit.withDefaults()
+	rules := a.Audit.WithDefaults()
 	dir := cmp.Or(a.dataDirectory(), LocalDirectory())
 	return record.New(
-		record.Settings{BestEffort: rules.BestEffort, SyncAlways: rules.Sync == SyncAlways, Arguments: rules.Arguments, Redact: rules.Redact},
+		record.Settings{BestEffort: rules.BestEffort, SyncAlways: rules.Sync == settings.SyncAlways, Arguments: rules.Arguments, Redact: rules.Redact},
 		record.Place{Dir: filepath.Join(dir, auditDirectory), Store: a.resources.store, Log: a.slogger, Now: time.Now}, a.resources.trail)
 }
 
@@ -32,7 +33,7 @@ func LocalDirectory() string { return filepath.Join(caddy.AppDataDir(), "durward
 // auditSinks makes the receivers of copies that the configuration names.
 func (a *App) auditSinks() []audit.Sink {
 	var sinks []audit.Sink
-	for _, s := range a.Audit.withDefaults().Sinks {
+	for _, s := range a.Audit.WithDefaults().Sinks {
 		if s.Kind == "file" {
 			sinks = append(sinks, audit.NewFileSink(s.Path))
 			continue

@@ -11,6 +11,7 @@ import (
 	"github.com/durward-gateway/durward/internal/audit"
 	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/internal/audit/record"
+	"github.com/durward-gateway/durward/modules/app/settings"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -122,9 +123,9 @@ func (c *Call) recordRefusal(ctx context.Context, t *audit.Trail) {
 
 func (c *Call) traffic() string {
 	if c.Events != nil {
-		return AuditSSE
+		return settings.AuditSSE
 	}
-	return AuditMCP
+	return settings.AuditMCP
 }
 
 // auditEntry fills an empty e with the facts of the call and of its i-th judged message.

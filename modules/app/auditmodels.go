@@ -14,11 +14,9 @@ import (
 	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/llm/wire"
 	"github.com/durward-gateway/durward/internal/mcp/inbound"
+	"github.com/durward-gateway/durward/modules/app/settings"
 	"github.com/durward-gateway/durward/storage"
 )
-
-// AuditLLM is the name of the traffic to models in AuditRules.
-const AuditLLM = "llm"
 
 // eventModelCall is the event that is recorded before a provider's secret leaves.
 const eventModelCall = "model.call"
@@ -57,7 +55,7 @@ func (c *Call) AuditModelRequest(ctx context.Context, header http.Header, body [
 func (c *Call) modelEntry(at time.Time, alias string) storage.AuditEntry {
 	e := storage.AuditEntry{
 		ID: format.NewID(at), At: at, Kind: storage.AuditCall, Event: eventModelCall, UserID: c.Caller.UserID, Client: c.Caller.Agent,
-		Session: c.Log.Session, Method: AuditLLM, Tool: alias, Decision: "allow", ArgumentsDigest: c.modelRequest.digest, TraceID: c.modelRequest.trace,
+		Session: c.Log.Session, Method: settings.AuditLLM, Tool: alias, Decision: "allow", ArgumentsDigest: c.modelRequest.digest, TraceID: c.modelRequest.trace,
 	}
 	if c.Agent != nil {
 		e.AgentID = c.Agent.ID
@@ -107,7 +105,7 @@ func (c *Call) AuditModelIntent(_ context.Context, account *accounts.Account, al
 	}
 	switch {
 	case err == nil:
-	case a.Required(AuditLLM):
+	case a.Required(settings.AuditLLM):
 		return fmt.Errorf("recording a call to a model: %w", errors.Join(storage.ErrUnavailable, err))
 	case t == nil:
 		return nil // told when it was opened

@@ -13,6 +13,7 @@ import (
 	"github.com/durward-gateway/durward/internal/policy/engine"
 	"github.com/durward-gateway/durward/internal/policy/evaluator"
 	"github.com/durward-gateway/durward/internal/ratelimit/admission"
+	"github.com/durward-gateway/durward/modules/app/settings"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -120,4 +121,22 @@ func RecordedBearer(who *authn.Caller) (b record.Bearer) {
 		b.KeyID = who.Key.ID
 	}
 	return b
+}
+
+// StreamsOpen reports whether streams of /sse that no rule denies are open to every connected user.
+func (a *App) StreamsOpen() bool { return a.SSE == nil || !a.SSE.RequireGrant }
+
+// AgentAllowed reports whether the call's client may use /mcp and /sse: with `agents require_registered` only one that is
+// registered may.
+func (c *Call) AgentAllowed() bool { return c.Agent != nil || !c.AgentRequired() }
+
+// AgentRequired reports whether the client loses its right to use /mcp and /sse when its agent is deleted.
+func (c *Call) AgentRequired() bool { return c.Core.agents.RequireRegistered }
+
+// agentRules returns the rules that are in force.
+func (a *App) agentRules() settings.AgentRules {
+	if a.Agents != nil {
+		return *a.Agents
+	}
+	return settings.AgentRules{AutoRegister: a.development()}
 }

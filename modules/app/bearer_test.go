@@ -16,6 +16,7 @@ import (
 	"github.com/durward-gateway/durward/internal/identity/token"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/policy/engine"
+	"github.com/durward-gateway/durward/modules/app/settings"
 	"github.com/durward-gateway/durward/storage"
 	"github.com/durward-gateway/durward/storage/sqlite/sqlitetest"
 )
@@ -118,20 +119,20 @@ func TestNobodyHasAPrincipal(t *testing.T) {
 }
 
 func TestAgentRules(t *testing.T) {
-	if rules := (&App{Agents: &AgentRules{RequireRegistered: true}}).agentRules(); rules != (AgentRules{RequireRegistered: true}) {
+	if rules := (&App{Agents: &settings.AgentRules{RequireRegistered: true}}).agentRules(); rules != (settings.AgentRules{RequireRegistered: true}) {
 		t.Errorf("%+v", rules)
 	}
-	if rules := (&App{}).agentRules(); rules != (AgentRules{}) {
+	if rules := (&App{}).agentRules(); rules != (settings.AgentRules{}) {
 		t.Errorf("by default %+v", rules)
 	}
 	registered := &storage.Agent{ID: "a"}
 	for _, tc := range []struct {
-		rules   AgentRules
+		rules   settings.AgentRules
 		agent   *storage.Agent
 		allowed bool
 	}{
-		{AgentRules{}, nil, true}, {AgentRules{}, registered, true},
-		{AgentRules{RequireRegistered: true}, nil, false}, {AgentRules{RequireRegistered: true}, registered, true},
+		{settings.AgentRules{}, nil, true}, {settings.AgentRules{}, registered, true},
+		{settings.AgentRules{RequireRegistered: true}, nil, false}, {settings.AgentRules{RequireRegistered: true}, registered, true},
 	} {
 		call := &Call{Core: &Core{agents: tc.rules}, Agent: tc.agent}
 		if call.AgentAllowed() != tc.allowed || call.AgentRequired() != tc.rules.RequireRegistered {
@@ -147,7 +148,7 @@ func TestAuthenticatorOfRules(t *testing.T) {
 	if err != nil || call.Agent != nil {
 		t.Fatalf("%v, %+v", err, call.Agent)
 	}
-	k.core.agents, k.core.rulesID = AgentRules{RequireRegistered: true}, "required"
+	k.core.agents, k.core.rulesID = settings.AgentRules{RequireRegistered: true}, "required"
 	k.core.Authenticator = k.core.newAuthenticator()
 	if call, err = k.show(k.issuer.Sign(nil)); err != nil {
 		t.Fatal(err)
@@ -155,7 +156,7 @@ func TestAuthenticatorOfRules(t *testing.T) {
 	if p, err := call.PrincipalNow()(t.Context()); err != nil || p != nil {
 		t.Errorf("an agent is required: %v, %v", p, err)
 	}
-	k.core.agents, k.core.rulesID = AgentRules{AutoRegister: true}, "registering"
+	k.core.agents, k.core.rulesID = settings.AgentRules{AutoRegister: true}, "registering"
 	k.core.Authenticator = k.core.newAuthenticator()
 	if call, err = k.show(k.issuer.Sign(nil)); err != nil || call.Agent == nil {
 		t.Errorf("registering: %v", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/durward-gateway/durward/internal/api/eventstream"
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/identity/authn"
@@ -30,7 +31,7 @@ type Call struct {
 	// Inbound is the request on /mcp after it was read, see ReadInbound.
 	Inbound *inbound.Request
 	// Events is the request on /sse after it was read, see ReadEvents.
-	Events *EventsRequest
+	Events *eventstream.Request
 	// Decision is set by durward_policy, on calls that may go on.
 	Decision *Decision
 	// Judged holds the verdicts of the policies on each message that they were asked about, also of refused calls.

@@ -8,7 +8,9 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
+	"github.com/durward-gateway/durward/modules/app/outbound"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -16,14 +18,14 @@ import (
 type Carrier struct {
 	// How connections to upstreams are made, in the words of Caddy's `transport http`. Default: the gateway's own HTTP/1.1
 	// client, with 5m for an answer to begin on `/mcp` and of models, and 30s on `/sse`.
-	Transport *Transport `json:"transport,omitempty"`
+	Transport *outbound.Transport `json:"transport,omitempty"`
 
 	// Logger and Forwarder are set once the handler is provisioned.
 	Logger    *zap.Logger        `json:"-"`
 	Forwarder *forward.Forwarder `json:"-"`
 
 	closeIdle func()
-	trusting  *trustingForwarders // nil: the handler takes no entry's authorities
+	trusting  *outbound.Trusting // nil: the handler takes no entry's authorities
 }
 
 // Carry is called by a handler's Provision: it finds the app and makes the forwarder. headerTimeout is the longest time
@@ -34,9 +36,12 @@ func (c *Carrier) Carry(ctx caddy.Context, headerTimeout time.Duration) error {
 	if err != nil {
 		return err
 	}
-	c.Forwarder, c.closeIdle, err = a.newForwarder(ctx, c.Transport, headerTimeout, nil)
-	c.trusting = &trustingForwarders{build: func(certificates []*x509.Certificate) (*forward.Forwarder, func(), error) {
-		return a.newForwarder(ctx, c.Transport, headerTimeout, certificates)
+	options := outbound.Options{Dialer: a.core.Guard, HeaderTimeout: headerTimeout, Idle: time.Duration(a.core.StreamBounds.Idle), LoopID: a.core.loopID}
+	c.Forwarder, c.closeIdle, err = outbound.NewForwarder(ctx, c.Transport, options)
+	c.trusting = &outbound.Trusting{Build: func(certificates []*x509.Certificate) (*forward.Forwarder, func(), error) {
+		trusting := options
+		trusting.Trusted = certificates
+		return outbound.NewForwarder(ctx, c.Transport, trusting)
 	}}
 	return err
 }
@@ -46,8 +51,11 @@ func (c *Carrier) ForwarderOf(e *storage.DirectoryEntry) (*forward.Forwarder, er
 	if e.Options.TrustedCA == "" {
 		return c.Forwarder, nil
 	}
-	return c.trusting.of(e.Options.TrustedCA)
+	return c.trusting.Of(e.Options.TrustedCA)
 }
+
+// modelHeaderTimeout is the longest time until a model begins its answer, unless the configuration sets another.
+const modelHeaderTimeout = 5 * time.Minute
 
 // CarryModels does the work of Carry for calls to models, and returns the app.
 func (c *Carrier) CarryModels(ctx caddy.Context) (*App, error) {
@@ -56,7 +64,10 @@ func (c *Carrier) CarryModels(ctx caddy.Context) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Forwarder, c.closeIdle, err = a.newModelForwarder(ctx, c.Transport)
+	c.Forwarder, c.closeIdle, err = outbound.NewForwarder(ctx, c.Transport, outbound.Options{
+		// The time for connecting is that of the account.
+		Dialer: accounts.TimedDialer{Dialer: a.core.Guard}, HeaderTimeout: modelHeaderTimeout, Idle: time.Duration(a.core.StreamBounds.Idle), LoopID: a.core.loopID,
+	})
 	return a, err
 }
 
@@ -65,7 +76,7 @@ func (c *Carrier) Cleanup() error {
 	if c.closeIdle != nil {
 		c.closeIdle()
 	}
-	c.trusting.close()
+	c.trusting.Close()
 	return nil
 }
 
@@ -78,6 +89,6 @@ func (c *Carrier) Cleanup() error {
 //	}
 func (c *Carrier) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	var err error
-	c.Transport, err = unmarshalTransport(d)
+	c.Transport, err = outbound.UnmarshalTransport(d)
 	return err
 }

@@ -6,8 +6,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+
+	"github.com/durward-gateway/durward/modules/app/metrics"
 )
 
 // These bounds are for clocks that differ (Z-C01): tokens, approvals and limits end too early or too late at a node
@@ -20,10 +21,6 @@ const (
 	// clockReminder is the interval at which the log repeats a warning.
 	clockReminder = time.Minute
 )
-
-// clockAhead is the time by which this machine's clock is ahead of the database's.
-var clockAhead = prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "durward", Name: "clock_ahead_seconds",
-	Help: "By how much this machine's clock is ahead of the database's at the least, negative when it is behind."})
 
 // clockMend is the advice for mending it.
 const clockMend = "Have both machines keep their time by NTP (chrony or systemd-timesyncd). The gateway is ready again by itself."
@@ -57,7 +54,7 @@ type clockWatch struct {
 // told judges the result of a comparison. It is called after each one.
 func (w *clockWatch) told(ahead time.Duration) {
 	w.ahead.Store(int64(ahead))
-	clockAhead.Set(ahead.Seconds())
+	metrics.SetClockAhead(ahead)
 	var passed time.Duration
 	switch apart := ahead.Abs(); {
 	case apart > clockRefused:

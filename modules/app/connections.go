@@ -2,8 +2,14 @@ package app
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"time"
 
+	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/credential/oauth"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
+	"github.com/durward-gateway/durward/internal/policy/evaluator"
 	"github.com/durward-gateway/durward/modules/app/paths"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -32,4 +38,70 @@ func (c *Core) Disconnect(ctx context.Context, key storage.ConnectionKey) error 
 // EndServer ends the streams of a server that was deleted.
 func (c *Core) EndServer(organization, id string) {
 	c.Streams.End(streams.Owner{Organization: organization, Server: id}, streams.ServerDeleted)
+}
+
+// clientName is the gateway's name towards authorization servers.
+const clientName = "durward gateway"
+
+// newBroker makes the broker of a configuration.
+func (a *App) newBroker(core *Core) (*connection.Broker, error) {
+	config := connection.Config{
+		Store: core.Store, Keyring: core.Keyring, OAuth: oauth.New(core.Guard, time.Now), Memory: a.resources.connections,
+		CheckURL: core.Guard.CheckURL, PublicURL: core.PublicURL, ReturnURLs: a.returnURLs(core.PublicURL),
+		LoopbackReturnURLs: a.development() && len(a.ReturnURLs) == 0, ClientName: clientName, Now: time.Now, Log: core.Log,
+		Count: func(e connection.Event) { core.Metrics.Connections.WithLabelValues(string(e)).Inc() },
+	}
+	// Authorization servers fetch the document: none could fetch it from a developer's machine.
+	if !a.development() {
+		config.ClientMetadataURL = core.PublicURL + paths.ClientMetadata
+	}
+	b, err := connection.New(config)
+	if err != nil {
+		return nil, fmt.Errorf("making the broker: %w", err)
+	}
+	b.KeepRevoking()
+	return b, nil
+}
+
+// returnURLs returns the addresses to which browsers may be sent after connecting; development mode adds loopback
+// addresses.
+func (a *App) returnURLs(public string) []string {
+	if len(a.ReturnURLs) > 0 {
+		return a.ReturnURLs
+	}
+	return []string{public}
+}
+
+// Led reports whether the gateway leads the caller to the page that connects their account. Machines are not: they open
+// no pages.
+func (c *Call) Led() bool {
+	return c.Core.Guide && c.Server.Entry.Protocol == storage.ProtocolMCP && !c.Caller.Machine && c.Caller.UserID != ""
+}
+
+func (c *Call) connectionKey() storage.ConnectionKey {
+	return storage.ConnectionKey{OrganizationID: c.Caller.OrganizationID, UserID: c.Caller.UserID, ServerID: c.Server.ID}
+}
+
+// HasConnected reports whether the caller has an account connected at the server. Errors are the store's.
+func (c *Call) HasConnected(ctx context.Context) (bool, error) { return c.AsksConnected()(ctx) }
+
+// AsksConnected is HasConnected for goroutines beside the call's own, which renews its server meanwhile. It reads the
+// server anew each time: the first connection turns a pending server into an active one.
+func (c *Call) AsksConnected() func(ctx context.Context) (bool, error) {
+	core, known, key := c.Core, c.Known, c.connectionKey()
+	return func(ctx context.Context) (bool, error) {
+		now, err := core.Evaluator.Renew(ctx, evaluator.Asker{Organization: key.OrganizationID}, known)
+		if errors.Is(err, storage.ErrNotFound) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		return core.Broker.Connected(ctx, key, now.Server())
+	}
+}
+
+// Want notes that the server asked for scopes which the caller's connection does not give: the next connect asks for them too.
+func (c *Call) Want(ctx context.Context, scope string) error {
+	return c.Core.Broker.Want(ctx, c.connectionKey(), scope)
 }

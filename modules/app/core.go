@@ -3,11 +3,9 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +17,7 @@ import (
 	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/identity/websession"
 	"github.com/durward-gateway/durward/internal/llm/accounts"
+	"github.com/durward-gateway/durward/internal/mcp/conversation"
 	"github.com/durward-gateway/durward/internal/mcp/inbound"
 	"github.com/durward-gateway/durward/internal/mcp/legacysse"
 	"github.com/durward-gateway/durward/internal/mcp/pinning"
@@ -26,13 +25,18 @@ import (
 	"github.com/durward-gateway/durward/internal/mcp/sighting"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/mcp/tasks"
+	"github.com/durward-gateway/durward/internal/ops/probe"
 	"github.com/durward-gateway/durward/internal/policy/evaluator"
 	"github.com/durward-gateway/durward/internal/ratelimit/admission"
 	"github.com/durward-gateway/durward/internal/ratelimit/overload"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app/accesslog"
+	"github.com/durward-gateway/durward/modules/app/metrics"
+	"github.com/durward-gateway/durward/modules/app/process"
+	"github.com/durward-gateway/durward/modules/app/settings"
 	"github.com/durward-gateway/durward/modules/app/sites"
 	"github.com/durward-gateway/durward/modules/app/sockets"
+	"github.com/durward-gateway/durward/modules/app/usage"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -57,6 +61,8 @@ type Core struct {
 	Questions *session.Questions
 	// Desk brings answers of the gateway's own to open streams of MCP 2024-11-05.
 	Desk *legacysse.Desk
+	// Conversations keeps the sessions of MCP that the gateway began.
+	Conversations *conversation.Keeper
 	// Tasks remembers the owner of each task at an upstream.
 	Tasks *tasks.Owners
 	// Evaluator finds servers with the rules for calls to them.
@@ -65,15 +71,15 @@ type Core struct {
 	Pins *pinning.Pinner
 	// Sightings notes what requests see of servers.
 	Sightings *sighting.Observer
-	Sizes     Sizes
+	Sizes     settings.Sizes
 	// StreamBounds holds the limits for new streams and calls.
-	StreamBounds Streams
+	StreamBounds settings.Streams
 	// Overload measures the pressure on memory; nil: never measured.
 	Overload *overload.Meter
-	Metrics  *Metrics
+	Metrics  *metrics.Traffic
 	Log      *slog.Logger
 	// Tests tests servers.
-	Tests *ServerTests
+	Tests *probe.Tests
 	// Authenticator proves who sends a request.
 	Authenticator *authn.Authenticator
 	// Admitter decides whether rate limits let calls go on.
@@ -83,7 +89,7 @@ type Core struct {
 	// Accounts knows the models that organizations can ask for, and the accounts that serve them.
 	Accounts *accounts.Catalog
 	// Usage keeps the books of used models, and the budgets.
-	Usage *Usage
+	Usage *usage.Usage
 
 	logins
 	approvals
@@ -94,7 +100,7 @@ type Core struct {
 	scopes     []string            // of all issuers, that clients should ask for
 	resources  *resources
 	rulesID    string
-	agents     AgentRules
+	agents     settings.AgentRules
 	// Guide reports whether users who have not connected their account are led to the page in the conversation; otherwise
 	// they are refused.
 	Guide    bool
@@ -209,7 +215,7 @@ func (a *App) pinOwn() (core *Core, unpin func(), ok bool) {
 // newCore makes the core from the configuration alone. It does not read the store, so that the configuration can be
 // checked while the store cannot be reached.
 func (a *App) newCore(public *url.URL) (*Core, error) {
-	guard, err := GuardOf(a.Egress, a.development())
+	guard, err := a.Egress.Guard(a.development())
 	if err != nil {
 		return nil, err
 	}
@@ -219,12 +225,11 @@ func (a *App) newCore(public *url.URL) (*Core, error) {
 	}
 	core := &Core{
 		PublicURL: public.String(), loopID: sites.LoopID(public.String()), names: names, Store: a.resources.store, Guard: guard, Streams: &openStreams,
-		Sizes: a.Sizes.withDefaults(), StreamBounds: a.Streams.withDefaults(), Overload: a.newMeter(),
+		Sizes: a.Sizes.WithDefaults(), StreamBounds: a.Streams.WithDefaults(), Overload: process.NewMeter(a.MemoryLimit, a.slogger),
 		Metrics: a.metrics, Log: a.slogger, Admitter: a.newAdmitter(), Tasks: a.resources.tasks, Desk: &desk,
 		resources: a.resources, rulesID: a.rulesID + public.String(), agents: a.agentRules(),
 	}
-	core.Tests = NewServerTests(core.Guard, a.resources.tests)
-	core.Guide = a.Unconnected != UnconnectedRefuse
+	core.Guide = a.Unconnected != settings.UnconnectedRefuse
 	if err := a.bind(core); err != nil {
 		return nil, err
 	}
@@ -254,11 +259,16 @@ func (a *App) bind(core *Core) (err error) {
 	core.Audit = a.newRecorder()
 	core.Store = record.NewStore(a.resources.store, core.Audit)
 	core.bindServers(a.Pinning)
+	core.Tests = probe.NewTests(probe.TestsOptions{Guard: core.Guard, Counters: a.resources.tests, Store: core.Store, Log: core.Log, Now: time.Now})
 	if core.identities, core.issuers, err = a.bindIdentities(core); err != nil {
 		return err
 	}
 	core.scopes = requestedScopes(a.identities)
-	if core.Usage, err = a.newUsage(core); err != nil {
+	books := usage.Options{Book: a.resources.usage, Audit: core.Audit, Log: a.slogger, Prices: a.Prices}
+	if development := a.Development(); development != nil {
+		books.Development = development.Models().Prices
+	}
+	if core.Usage, err = usage.New(books); err != nil {
 		return err
 	}
 	if err := core.bindLogins(); err != nil {
@@ -283,44 +293,11 @@ func (a *App) furnish(ctx context.Context, core *Core) (err error) {
 	core.Browsers = websession.NewSealer(core.Keyring, core.PublicURL, func() time.Time { return core.Shared(time.Now()) })
 	core.bindApprovals(a.ApprovalClients)
 	core.Sessions = session.New(core.Keyring.Sealer("mcp session"), time.Now)
+	core.Conversations = conversation.New(conversation.Options{Memory: core.resources.conversations, Store: core.Store, Sessions: core.Sessions, Now: time.Now})
 	core.Questions = session.NewQuestions(core.Keyring.MAC("mcp question"))
 	core.BindReader()
 	core.Broker, err = a.newBroker(core) // the last: with it the core is furnished
 	return err
-}
-
-// requestedScopes returns the scopes of all identities, each once.
-func requestedScopes(identities []Identity) (scopes []string) {
-	for _, identity := range identities {
-		scoped, ok := identity.(ScopedIdentity)
-		if !ok {
-			continue
-		}
-		for _, scope := range scoped.RequestedScopes() {
-			if !slices.Contains(scopes, scope) {
-				scopes = append(scopes, scope)
-			}
-		}
-	}
-	return scopes
-}
-
-func (a *App) bindIdentities(core *Core) (map[string]Identity, []string, error) {
-	byIssuer := make(map[string]Identity)
-	var issuers []string
-	binding := Binding{PublicURL: core.PublicURL, DataDirectory: a.dataDirectory(), EgressID: a.egressID, Store: core.Store, Guard: core.Guard, Log: core.Log, Now: time.Now}
-	for _, identity := range a.identities {
-		if err := identity.Bind(binding); err != nil {
-			return nil, nil, fmt.Errorf("setting up identity: %w", err)
-		}
-		issuer := identity.IssuerID()
-		if byIssuer[issuer] != nil {
-			return nil, nil, fmt.Errorf("identity %s is configured twice", issuer)
-		}
-		byIssuer[issuer] = identity
-		issuers = append(issuers, issuer)
-	}
-	return byIssuer, issuers, nil
 }
 
 // Shared converts a time of this machine's clock to the clock of the database, which all nodes have in common. Times

@@ -32,7 +32,7 @@ func (h exitHandler) Handle(ctx context.Context, _ caddy.Event) error {
 		h.app.listening.HandOver(ctx)
 		return nil
 	}
-	bounds := h.app.Streams.withDefaults()
+	bounds := h.app.Streams.WithDefaults()
 	if delay := time.Duration(bounds.ExitDelay) - time.Since(exitBegan()); delay > 0 {
 		h.app.logger.Info("the process is about to exit: not ready any more, but serving", zap.Duration("for", delay))
 		select {

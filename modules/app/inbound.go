@@ -1,8 +1,12 @@
 package app
 
 import (
+	"log/slog"
 	"net/http"
 
+	"github.com/durward-gateway/durward/internal/api/body"
+	"github.com/durward-gateway/durward/internal/api/eventstream"
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/inbound"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/mcp/session"
@@ -49,4 +53,50 @@ func (c *Call) NoteMessage(m *jsonrpc.Message) {
 // Binding returns the user, agent and server to which sessions of this call are bound.
 func (c *Call) Binding() session.Binding {
 	return session.Binding{Organization: c.Caller.OrganizationID, User: c.Caller.UserID, Agent: c.Caller.Agent, Server: c.Server.ID}
+}
+
+// ReadEvents reads the request of a stream on /sse once for all the handlers that need it. When the request must not
+// get a stream, ReadEvents answers it, counts it and reports false.
+func (c *Call) ReadEvents(w http.ResponseWriter, r *http.Request) (*eventstream.Request, bool) {
+	if c.Events != nil {
+		return c.Events, true
+	}
+	events, outcome := c.readEvents(w, r)
+	if outcome != "" {
+		c.Core.Metrics.Calls.WithLabelValues("sse", outcome).Inc()
+		return nil, false
+	}
+	c.Events = events
+	return events, true
+}
+
+// readEvents returns the outcome of a request that it answered, "" for a request that goes on.
+func (c *Call) readEvents(w http.ResponseWriter, r *http.Request) (events *eventstream.Request, outcome string) {
+	if r.Method != http.MethodGet {
+		gateway.WriteMethodNotAllowed(w, http.MethodGet)
+		return nil, "refused"
+	}
+	if !eventstream.Accepted(r.Header) {
+		gateway.RefuseNoEvents(w)
+		return nil, "refused"
+	}
+	if c.Core.shed(w, r, true) {
+		return nil, "unavailable"
+	}
+	tag, ok := inbound.TrackingTag(r.Header)
+	if !ok {
+		gateway.RefuseTracking(w, gateway.Plain)
+		return nil, "refused"
+	}
+	c.Log.Session = tag
+	events, err := eventstream.Read(r, c.Core.Sizes.SSE)
+	if err != nil {
+		if !body.WriteShapeError(w, err) {
+			c.Core.Log.Error("reading the options of a stream", slog.Any("error", err))
+			gateway.WriteInternalError(w)
+		}
+		return nil, "refused"
+	}
+	c.audit.header = r.Header
+	return events, ""
 }

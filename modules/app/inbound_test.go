@@ -10,6 +10,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/mcp/inbound"
+	"github.com/durward-gateway/durward/modules/app/metrics"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -30,7 +31,7 @@ func (p *headerLook) WriteHeader(status int) {
 func TestRefusedPlaceholders(t *testing.T) {
 	core := &Core{
 		Reader:  inbound.New(inbound.Options{MaxBody: 1 << 10}),
-		Metrics: &Metrics{Calls: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total", Help: "Calls."}, []string{"family", "outcome"})},
+		Metrics: &metrics.Traffic{Calls: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total", Help: "Calls."}, []string{"family", "outcome"})},
 	}
 	call := &Call{Core: core, Caller: new(authn.Caller), Server: new(storage.Server)}
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/mcp/demo", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay"}}`))

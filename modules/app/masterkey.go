@@ -13,6 +13,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/modules/app/process"
+	"github.com/durward-gateway/durward/modules/app/settings"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -53,7 +55,7 @@ func (r *resources) openKeyring(ctx context.Context, masters []seal.MasterKey) (
 
 // masterKeys resolves the references to the master keys.
 func (a *App) masterKeys() ([]seal.MasterKey, error) {
-	if err := keepMemoryPrivate(); err != nil {
+	if err := process.KeepMemoryPrivate(); err != nil {
 		a.logger.Warn("other processes of this user may read the gateway's memory", zap.Error(err))
 	}
 	if len(a.MasterKey) == 0 {
@@ -65,7 +67,7 @@ func (a *App) masterKeys() ([]seal.MasterKey, error) {
 	}
 	var keys []seal.MasterKey
 	for _, reference := range a.MasterKey {
-		secret, err := ResolveSecret(reference)
+		secret, err := settings.ResolveSecret(reference)
 		if err != nil {
 			return nil, fmt.Errorf("resolving master_key: %w", err)
 		}
@@ -78,19 +80,6 @@ func (a *App) masterKeys() ([]seal.MasterKey, error) {
 	return keys, nil
 }
 
-// ResolveSecret resolves a reference such as {env.NAME} or {file./path}. A literal is refused: Caddy serves its
-// configuration on the admin endpoint and saves it to disk.
-func ResolveSecret(reference string) (seal.Secret, error) {
-	if !IsReference(reference) {
-		return seal.Secret{}, errors.New("a secret must be a reference such as {env.NAME} or {file./path}, not the secret itself")
-	}
-	value, err := resolve(reference)
-	if err != nil {
-		return seal.Secret{}, err
-	}
-	return seal.NewSecret(value), nil
-}
-
 func developmentMasterKey(dir string) (seal.MasterKey, error) {
 	if dir == "" {
 		return seal.MasterKey{}, errNoMasterKey
@@ -98,7 +87,7 @@ func developmentMasterKey(dir string) (seal.MasterKey, error) {
 	path := filepath.Join(dir, masterKeyFile)
 	content, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
-		if directory, trying := Trial(); trying {
+		if directory, trying := process.Trial(); trying {
 			path = filepath.Join(directory, masterKeyFile)
 		}
 		return makeDevelopmentMasterKey(path)
@@ -106,7 +95,7 @@ func developmentMasterKey(dir string) (seal.MasterKey, error) {
 	if err != nil {
 		return seal.MasterKey{}, fmt.Errorf("reading the development master key: %w", err)
 	}
-	key, err := seal.ParseMasterKey(seal.NewSecret(trimNewline(string(content))))
+	key, err := seal.ParseMasterKey(seal.NewSecret(settings.TrimNewline(string(content))))
 	if err != nil {
 		return seal.MasterKey{}, fmt.Errorf("reading %s: %w", path, err)
 	}
@@ -149,7 +138,7 @@ func writeDurably(path string, content []byte) error {
 
 func (a *App) dataDirectory() string {
 	own := a.ownDirectory()
-	if directory, trying := Trial(); trying && own != "" {
+	if directory, trying := process.Trial(); trying && own != "" {
 		return directory
 	}
 	return own

@@ -9,8 +9,13 @@ import (
 	"github.com/durward-gateway/durward/internal/credential/directory"
 	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/llm/accounts"
+	"github.com/durward-gateway/durward/internal/proxy/netguard"
+	"github.com/durward-gateway/durward/modules/app/settings"
 	"github.com/durward-gateway/durward/storage"
 )
+
+// Guard checks the gateway's outgoing connections.
+type Guard = *netguard.Guard
 
 // StoreOpener is a guest module of the namespace durward.stores: the configuration of one kind of store.
 type StoreOpener interface {
@@ -96,8 +101,8 @@ type DevelopmentIdentity interface {
 // DevelopmentModels holds models that are added to those of the configuration; the configuration's take precedence when
 // names are the same.
 type DevelopmentModels struct {
-	Providers []ConfiguredProvider
-	Aliases   []ConfiguredAlias
+	Providers []settings.Provider
+	Aliases   []settings.Alias
 	// Prices is a table of their prices, in the form that metering.Prices.With reads.
 	Prices []byte
 }

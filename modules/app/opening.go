@@ -242,7 +242,7 @@ func (a *App) startServing(ctx context.Context, core *Core) error {
 	if err := core.Audit.Start(a.auditSinks()); err != nil { //nolint:contextcheck // what is opened outlives the configuration
 		return err
 	}
-	core.Usage.listen(core.resources)
+	core.Usage.Listen()
 	a.coreMu.Lock()
 	defer a.coreMu.Unlock()
 	a.serving = core

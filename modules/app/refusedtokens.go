@@ -2,23 +2,16 @@ package app
 
 import (
 	"context"
-	"encoding/json"
-	"net/http"
 	"slices"
 	"time"
-
-	"github.com/caddyserver/caddy/v2"
 
 	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/identity/bruteforce"
 	"github.com/durward-gateway/durward/internal/identity/caller"
 	"github.com/durward-gateway/durward/internal/identity/refused"
 	"github.com/durward-gateway/durward/internal/identity/token"
+	"github.com/durward-gateway/durward/modules/app/adminapi"
 )
-
-// refusedTokens holds the tokens that this process refused last. They outlive reloads: an operator changes the
-// configuration because of them.
-var refusedTokens refused.Book
 
 // maxLook is the longest time that a refusal waits for the keys of an issuer, only to check whether the token is
 // signed.
@@ -27,7 +20,7 @@ const maxLook = 2 * time.Second
 // RememberRefused keeps the claims of a refused token, for administrators. remote is the peer of the connection.
 func (c *Core) RememberRefused(ctx context.Context, raw, remote, path string, status int, err error) {
 	from, now := bruteforce.Address(remote), time.Now()
-	if !refusedTokens.Room(from, now) {
+	if !adminapi.RefusedTokens.Room(from, now) {
 		return
 	}
 	r := refused.Refusal{Err: err, Path: path, Status: status, Issuers: c.issuers}
@@ -35,7 +28,7 @@ func (c *Core) RememberRefused(ctx context.Context, raw, remote, path string, st
 	if parsing != nil {
 		e := refused.Describe(r)
 		e.At, e.From = now.UTC(), from
-		refusedTokens.Add(e)
+		adminapi.RefusedTokens.Add(e)
 		return
 	}
 	r.Token = &unverified
@@ -52,7 +45,7 @@ func (c *Core) RememberRefused(ctx context.Context, raw, remote, path string, st
 		e.Verified = true
 		e.OrganizationID = organizationOf(&token.Claims{Vouched: token.Vouched{Issuer: string(issuer)}, Object: unverified.Payload()}, r.Of.Mapping)
 	}
-	refusedTokens.Add(e)
+	adminapi.RefusedTokens.Add(e)
 }
 
 // organizationOf returns the id of the organization that claims name; "" when they name none or several.
@@ -72,7 +65,7 @@ func organizationOf(claims *token.Claims, mapping caller.Mapping) string {
 // other tokens may name people of other organizations. They are shown only where the configuration knows no other
 // organization.
 func (c *Core) RefusedTokens(who *authn.Caller) []refused.Entry {
-	entries := refusedTokens.Entries(time.Now())
+	entries := adminapi.RefusedTokens.Entries(time.Now())
 	if c.SoleOrganization(who.OrganizationID) {
 		return entries
 	}
@@ -96,37 +89,3 @@ func (c *Core) SoleOrganization(id string) bool {
 	}
 	return len(c.issuers) > 0
 }
-
-func init() {
-	caddy.RegisterModule(refusedTokensEndpoint{})
-}
-
-// refusedTokensEndpoint shows the operator all refused tokens on Caddy's admin endpoint, for `durward doctor tokens`,
-// and identifies this process.
-type refusedTokensEndpoint struct{}
-
-// RefusedTokensAdminPath is the endpoint's address there.
-const RefusedTokensAdminPath = "/durward/refused-tokens"
-
-// CaddyModule returns the Caddy module information.
-func (refusedTokensEndpoint) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{ID: "admin.api.durward", New: func() caddy.Module { return new(refusedTokensEndpoint) }}
-}
-
-// Routes implements caddy.AdminRouter.
-func (refusedTokensEndpoint) Routes() []caddy.AdminRoute {
-	return []caddy.AdminRoute{
-		{Pattern: RefusedTokensAdminPath, Handler: caddy.AdminHandlerFunc(showRefusedTokens)},
-		{Pattern: ProcessAdminPath, Handler: caddy.AdminHandlerFunc(showProcess)},
-	}
-}
-
-func showRefusedTokens(w http.ResponseWriter, r *http.Request) error {
-	if r.Method != http.MethodGet {
-		return caddy.APIError{HTTPStatus: http.StatusMethodNotAllowed}
-	}
-	w.Header().Set("Content-Type", "application/json")
-	return json.NewEncoder(w).Encode(append([]refused.Entry{}, refusedTokens.Entries(time.Now())...))
-}
-
-var _ caddy.AdminRouter = refusedTokensEndpoint{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/llm/accounts"
+	"github.com/durward-gateway/durward/internal/mcp/conversation"
 	"github.com/durward-gateway/durward/internal/mcp/legacysse"
 	"github.com/durward-gateway/durward/internal/mcp/pinning"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
@@ -24,6 +26,9 @@ import (
 	"github.com/durward-gateway/durward/internal/policy/evaluator"
 	"github.com/durward-gateway/durward/internal/ratelimit/admission"
 	"github.com/durward-gateway/durward/internal/ratelimit/window"
+	"github.com/durward-gateway/durward/modules/app/metrics"
+	"github.com/durward-gateway/durward/modules/app/process"
+	"github.com/durward-gateway/durward/modules/app/usage"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -71,7 +76,7 @@ type resources struct {
 	// connections holds the facts about connections that the brokers of all configurations share.
 	connections *connection.Memory
 	// conversations holds the sessions of MCP that the gateway began.
-	conversations conversations
+	conversations *conversation.Memory
 	// pins holds the known tools of servers.
 	pins *pinning.Memory
 	// limits holds the rate limits, with their counters.
@@ -81,7 +86,7 @@ type resources struct {
 	// trail is the audit log.
 	trail *record.Trail
 	// usage holds the usage of models, and the remains of budgets.
-	usage usageBook
+	usage *usage.Book
 	// tests counts the tests of servers.
 	tests *window.Counters
 	// closers close the caches.
@@ -115,7 +120,7 @@ func openResources(opener StoreOpener) (*resources, error) {
 		return nil, fmt.Errorf("opening store: %w", err)
 	}
 	r := &resources{store: store, epochs: new(cache.Epochs), tests: window.New(time.Now), tasks: &tasks.Owners{Store: store, Now: time.Now},
-		trail: record.NewTrail(auditCounters.watch, auditCounters.forget)}
+		trail: record.NewTrail(metrics.WatchAudit, metrics.ForgetAudit)}
 	r.remote, _ = store.(storage.RemoteStore)
 	r.turns.turn = make(chan struct{}, 1)
 	r.clock.now, r.clock.logger = time.Now, func() *zap.Logger { return caddy.Log().Named("durward") }
@@ -123,7 +128,7 @@ func openResources(opener StoreOpener) (*resources, error) {
 	if err := r.makeCaches(); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	if err := r.makeUsage(opener); err != nil {
+	if err := r.openUsage(opener); err != nil {
 		r.closeCaches()
 		return nil, errors.Join(err, store.Close())
 	}
@@ -135,7 +140,7 @@ func openResources(opener StoreOpener) (*resources, error) {
 		cancel := r.remote.OnClock(r.clock.told)
 		unsubscribeClock = func() {
 			cancel()
-			clockAhead.Set(0) // a store that is still open sets it again
+			metrics.SetClockAhead(0) // a store that is still open sets it again
 		}
 	}
 	if r.remote == nil {
@@ -145,7 +150,7 @@ func openResources(opener StoreOpener) (*resources, error) {
 	r.close = func() {
 		endSweeping()
 		r.watch.Close()
-		storeFailing.Set(0)
+		metrics.SetStoreFailing(false)
 		unsubscribeClock()
 		unsubscribeJudge()
 		unsubscribe()
@@ -188,14 +193,15 @@ func (r *resources) makeCaches() (err error) {
 		return err
 	}
 	r.closers = append(r.closers, r.pins.Close)
-	if err = r.makeConversations(); err != nil {
+	if r.conversations, err = conversation.NewMemory(r.epochs); err != nil {
 		return err
 	}
+	r.closers = append(r.closers, r.conversations.Close)
 	if r.models, err = accounts.NewMemory(r.epochs, time.Now); err != nil {
 		return err
 	}
 	r.closers = append(r.closers, r.models.Close)
-	if r.limits, err = admission.NewBook(r.epochs, r.store, window.New(time.Now), keptLimitCounters); err != nil {
+	if r.limits, err = admission.NewBook(r.epochs, r.store, window.New(time.Now), metrics.AddLimitCounters); err != nil {
 		return err
 	}
 	r.closers = append(r.closers, r.limits.Close)
@@ -207,13 +213,25 @@ func (r *resources) makeCaches() (err error) {
 	return nil
 }
 
-func newCache[V any](r *resources, what string, options cache.Options[V]) (*cache.Cache[V], error) {
-	made, err := cache.New(r.epochs, options)
-	if err != nil {
-		return nil, fmt.Errorf("making the cache of %s: %w", what, err)
+// usageDirectory is the directory for entries that are not stored yet. It is in the data directory, with one part for
+// each store.
+const usageDirectory = "usage"
+
+// openUsage opens the book. A configuration that is only tried has a directory of its own. Closing the book stores the
+// entries it finds there: entries of the real directory would go into the store of the trial, and be lost.
+func (r *resources) openUsage(opener StoreOpener) (err error) {
+	dir := LocalDirectory()
+	if local, ok := opener.(DataDirectory); ok {
+		dir = local.DataDirectory()
 	}
-	r.closers = append(r.closers, made.Close)
-	return made, nil
+	if tried, trying := process.Trial(); trying {
+		dir = tried
+	}
+	if r.usage, err = usage.Open(r.store, r.epochs, filepath.Join(dir, usageDirectory, digest(opener.Key())[:16])); err != nil {
+		return err
+	}
+	r.closers = append(r.closers, r.usage.Close)
+	return nil
 }
 
 func (r *resources) closeCaches() {

@@ -13,6 +13,7 @@ import (
 	"github.com/durward-gateway/durward/internal/ops/probe"
 	"github.com/durward-gateway/durward/internal/policy/evaluator"
 	"github.com/durward-gateway/durward/internal/proxy/netguard"
+	"github.com/durward-gateway/durward/modules/app/settings"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -20,7 +21,7 @@ import (
 const noteTimeout = 30 * time.Second
 
 // bindServers makes the parts that know servers, from the core's other parts.
-func (c *Core) bindServers(pins *PinRules) {
+func (c *Core) bindServers(pins *settings.PinRules) {
 	r := c.resources
 	c.Evaluator = evaluator.New(evaluator.Options{Memory: r.servers, Store: r.store})
 	c.Pins = pinning.New(pinning.Options{

@@ -3,119 +3,16 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
-	"strconv"
+	"slices"
+	"sync/atomic"
 	"time"
-
-	"github.com/caddyserver/caddy/v2"
 
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
+	"github.com/durward-gateway/durward/internal/policy/evaluator"
+	"github.com/durward-gateway/durward/storage"
 )
-
-// Streams bounds event streams: those of /sse, GET on /mcp, and subscriptions of MCP 2026-07-28. Calls whose answer is a
-// stream end by themselves and are not counted. A zero member takes its default.
-type Streams struct {
-	// How many streams a user may have open at this node, over all servers. One more is answered 429. Default: 100.
-	MaxPerUser int `json:"max_per_user,omitempty"`
-	// How many streams may be open at this node, of all users. One more is answered 503. Default: 10000.
-	Max int `json:"max,omitempty"`
-	// How long an upstream may be silent in the middle of an answer, or on a stream of /sse; comments count as a sign of life.
-	// A stream of GET and a subscription on /mcp may be silent without end. `read_timeout` in a handler's transport takes precedence over it. Default: 5m.
-	Idle caddy.Duration `json:"idle,omitempty"`
-	// How long calls may run on once the process is to exit; event streams end within half of it. Default: 30s.
-	Drain caddy.Duration `json:"drain,omitempty"`
-	// How long the process goes on as before once it is to exit, while /readyz answers 503: as long as load balancers take
-	// to notice. Calls and streams have `drain` after it. Default: none.
-	ExitDelay caddy.Duration `json:"exit_delay,omitempty"`
-	// The time between signs of life on a quiet event stream, of /sse and of /mcp. Default: 15s.
-	Heartbeat caddy.Duration `json:"heartbeat,omitempty"`
-}
-
-const (
-	// maxStreams is the largest count: each stream has connections on both sides.
-	maxStreams = 10_000_000
-	// These are the bounds of the times. A heartbeat more often than once a second is load; one less often than once an
-	// hour is useless.
-	minStreamTime = time.Second
-	maxStreamTime = 24 * time.Hour
-)
-
-const knownStreams = "max_per_user, max, idle, drain, exit_delay, heartbeat"
-
-func (s *Streams) counts() map[string]*int {
-	return map[string]*int{"max_per_user": &s.MaxPerUser, "max": &s.Max}
-}
-
-func (s *Streams) times() map[string]*caddy.Duration {
-	return map[string]*caddy.Duration{"idle": &s.Idle, "drain": &s.Drain, "exit_delay": &s.ExitDelay, "heartbeat": &s.Heartbeat}
-}
-
-// Set sets the bound that word names, from a number or from a duration such as `5m`.
-func (s *Streams) Set(word, value string) error {
-	if count := s.counts()[word]; count != nil {
-		if *count != 0 {
-			return fmt.Errorf("%s may be given once", word)
-		}
-		n, err := strconv.Atoi(value)
-		if err != nil || n < 1 || n > maxStreams {
-			return fmt.Errorf("%s: %q is not a number between 1 and %d", word, value, maxStreams)
-		}
-		*count = n
-		return nil
-	}
-	period := s.times()[word]
-	if period == nil {
-		return fmt.Errorf("unrecognized word %q in streams; known are %s", word, knownStreams)
-	}
-	if *period != 0 {
-		return fmt.Errorf("%s may be given once", word)
-	}
-	d, err := caddy.ParseDuration(value)
-	if err != nil || d < minStreamTime || d > maxStreamTime {
-		return fmt.Errorf("%s: %q is not a time between 1s and 24h", word, value)
-	}
-	*period = caddy.Duration(d)
-	return nil
-}
-
-// check refuses values that Set would refuse. s may be nil.
-func (s *Streams) check() error {
-	if s == nil {
-		return nil
-	}
-	for word, count := range s.counts() {
-		if *count < 0 || *count > maxStreams {
-			return fmt.Errorf("streams: %s is %d, which is not between 1 and %d", word, *count, maxStreams)
-		}
-	}
-	for word, period := range s.times() {
-		if d := time.Duration(*period); d != 0 && (d < minStreamTime || d > maxStreamTime) {
-			return fmt.Errorf("streams: %s is %v, which is not between 1s and 24h", word, d)
-		}
-	}
-	return nil
-}
-
-func (s *Streams) withDefaults() Streams {
-	var out Streams
-	if s != nil {
-		out = *s
-	}
-	counts, times := out.counts(), out.times()
-	for word, standard := range map[string]int{"max_per_user": 100, "max": 10_000} {
-		if *counts[word] == 0 {
-			*counts[word] = standard
-		}
-	}
-	for word, standard := range map[string]time.Duration{"idle": 5 * time.Minute, "drain": 30 * time.Second, "heartbeat": 15 * time.Second} {
-		if *times[word] == 0 {
-			*times[word] = caddy.Duration(standard)
-		}
-	}
-	return out
-}
 
 // owner returns the owner under which the call's streams are counted.
 func (c *Call) owner() streams.Owner {
@@ -173,4 +70,74 @@ func (c *Call) OpenStream(ctx context.Context, kind streams.Kind) (_ context.Con
 // WriteEnded answers a call to a server whose right ended before its answer began.
 func (c *Call) WriteEnded(w http.ResponseWriter, r *http.Request, reason streams.Reason) {
 	gateway.RefuseEnded(w, reason, c.Core.Challenge(r.URL.Path, true), c.Core.ConnectAddress(c.Server))
+}
+
+// lateAnswer is the time for which the answer to a cancelled call may still come. Servers need not send one, and
+// clients do not read it (2025-11-25, basic/utilities/cancellation, "Behavior Requirements"); a server that stops its
+// work says so at once.
+const lateAnswer = 2 * time.Second
+
+// EndTakenBack ends the wait for the answers to calls that the messages of this call cancel. Without that they would
+// delay the end of the process, which waits for calls.
+func (c *Call) EndTakenBack() {
+	in := c.Inbound
+	ids := in.TakenBack()
+	if ids == nil {
+		return
+	}
+	// One search for all of them: otherwise a batch that cancels a hundred calls would make all streams of the process
+	// wait a hundred times.
+	c.Core.Streams.EndCalls(c.owner(), streams.Cancelled, func(ctx context.Context) bool {
+		other, ok := ctx.Value(callKey{}).(*Call)
+		return ok && other.Inbound != nil && other.Caller.Agent == c.Caller.Agent && other.Inbound.SameSession(in) &&
+			slices.ContainsFunc(ids, other.Inbound.Asks)
+	}, lateAnswer)
+}
+
+// UseConnection notes whether the call uses its caller's connection: its streams then end with the connection. It must
+// be noted before the credential is read. Otherwise the streams outlive a connection that another node takes away
+// meanwhile, because their right is checked only after the write.
+func (c *Call) UseConnection(uses bool) {
+	var noted uint32
+	if uses {
+		noted = 1
+	}
+	atomic.StoreUint32(&c.connected, noted)
+}
+
+// ground returns a right that also ends with the call's own basis: its caller's token or key, its server, and the
+// connection whose credential it was given. The node on which one of them is removed ends the streams itself. Other
+// nodes learn only that something was written, and check this right. The reasons for the end are the same.
+func (c *Call) ground(right streams.Right) streams.Right {
+	known := c.Known // the call renews its own meanwhile
+	return func(ctx context.Context) (bool, error) {
+		var err error
+		if c.bearer.Proven() {
+			err = endedWhenRevoked(c.Core.Authenticator.Recheck(ctx, &c.bearer))
+		}
+		if err == nil && known.Server() != nil {
+			err = c.standsOn(ctx, known)
+		}
+		if err != nil || right == nil {
+			return err == nil, err
+		}
+		return right(ctx)
+	}
+}
+
+// standsOn returns a *streams.Ended when a server, or the caller's connection to it, is gone.
+func (c *Call) standsOn(ctx context.Context, known evaluator.Known) error {
+	now, err := c.Core.Evaluator.Renew(ctx, evaluator.Asker{Organization: c.Caller.OrganizationID}, known)
+	if errors.Is(err, storage.ErrNotFound) {
+		return &streams.Ended{Reason: streams.ServerDeleted}
+	}
+	if err != nil || c.Caller.UserID == "" || atomic.LoadUint32(&c.connected) == 0 {
+		return err
+	}
+	key := storage.ConnectionKey{OrganizationID: c.Caller.OrganizationID, UserID: c.Caller.UserID, ServerID: now.Server().ID}
+	gone, err := c.Core.Broker.Gone(ctx, key, now.Server())
+	if err == nil && gone {
+		return &streams.Ended{Reason: streams.Disconnected}
+	}
+	return err
 }

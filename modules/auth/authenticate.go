@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/api/body"
 	"github.com/durward-gateway/durward/internal/api/slug"
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/audit/record"
@@ -119,7 +120,7 @@ func (h *Handler) resolveServer(w http.ResponseWriter, r *http.Request, call *ap
 		return true
 	}
 	if !slug.Valid(name) {
-		app.WriteShapeError(w, validate.InPath("mcp_server_name", validate.StringPatternMismatch, "String should match pattern '"+slug.Pattern+"'", name))
+		body.WriteShapeError(w, validate.InPath("mcp_server_name", validate.StringPatternMismatch, "String should match pattern '"+slug.Pattern+"'", name))
 		return true
 	}
 	err := call.ResolveServer(r.Context(), name)

@@ -11,8 +11,10 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/api/errorpage"
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/arguments"
 	"github.com/durward-gateway/durward/modules/app/paths"
 )
 
@@ -52,7 +54,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 // ServeHTTP passes on a request whose caller is known, or answers it.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	h.app.Listening().PartWith(w, r)
-	w, finish := app.ForBrowser(w, r)
+	w, finish := errorpage.ForBrowser(w, r)
 	defer finish()
 	core, unpin, ok := h.app.Pin()
 	if !ok {
@@ -116,7 +118,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, call *app.Call, 
 //
 //	durward_auth
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return app.NoArguments(d)
+	return arguments.None(d)
 }
 
 // Interface guards

@@ -13,6 +13,7 @@ import (
 	"github.com/durward-gateway/durward/internal/ratelimit/cluster/valkey"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/settings"
 	"github.com/durward-gateway/durward/storage"
 	"github.com/durward-gateway/durward/storage/postgres/counters"
 )
@@ -164,10 +165,10 @@ func end(d *caddyfile.Dispenser, kind string) error {
 
 // resolve reads an address, which may hold a password.
 func resolve(kind, reference string) (seal.Secret, error) {
-	if !app.IsReference(reference) {
+	if !settings.IsReference(reference) {
 		return seal.Secret{}, fmt.Errorf("coordinate %s: the address may hold a password: give a reference to it, such as {env.DURWARD_LIMITS_URL}", kind)
 	}
-	address, err := app.ResolveSecret(reference)
+	address, err := settings.ResolveSecret(reference)
 	if err != nil {
 		return seal.Secret{}, fmt.Errorf("coordinate %s: resolving the address: %w", kind, err)
 	}

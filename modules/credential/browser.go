@@ -12,6 +12,7 @@ import (
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/paths"
+	"github.com/durward-gateway/durward/modules/app/settings"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -46,7 +47,7 @@ func (b *browser) whose(ctx context.Context, user storage.ConnectionKey) (connec
 	switch {
 	case !ok: // the user, known or not, cannot log in any more
 		return connection.Foreign, nil
-	case check == app.ConnectByState:
+	case check == settings.ConnectByState:
 		return connection.Own, nil
 	case !sessions:
 		return connection.Foreign, errors.New("connect_check login needs durward_session in the configuration, before durward_auth")

@@ -15,6 +15,7 @@ import (
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/arguments"
 	"github.com/durward-gateway/durward/modules/app/paths"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -108,7 +109,7 @@ func (s *source) Rejected(ctx context.Context, used connection.Credential) (conn
 //
 //	durward_credential
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return app.NoArguments(d)
+	return arguments.None(d)
 }
 
 // Interface guards

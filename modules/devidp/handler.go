@@ -14,6 +14,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/api/webpage"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/arguments"
 	"github.com/durward-gateway/durward/modules/devidp/welcome"
 )
 
@@ -80,7 +81,7 @@ func (h *Handler) reader(r *http.Request) *webpage.User {
 //
 //	durward_dev
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return app.NoArguments(d)
+	return arguments.None(d)
 }
 
 // Interface guards

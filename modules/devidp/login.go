@@ -3,13 +3,14 @@ package devidp
 import (
 	"github.com/durward-gateway/durward/internal/identity/token"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/settings"
 	"github.com/durward-gateway/durward/modules/devidp/idp"
 )
 
 // bindLogin makes the gateway's own client at the provider: the console, with which a developer logs in at the gateway's
 // pages.
 func (i *Identity) bindLogin(keys token.KeySource, b app.Binding) (*app.Login, error) {
-	check, err := app.ParseConnectCheck(i.ConnectCheck, app.ConnectByState)
+	check, err := settings.ParseConnectCheck(i.ConnectCheck, settings.ConnectByState)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/settings"
 	"github.com/durward-gateway/durward/modules/devidp/models"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -32,20 +33,20 @@ var prices []byte
 // Models implements app.DevelopmentIdentity: each alias is served in the words of both providers, but for embeddings.
 func (i *Identity) Models() app.DevelopmentModels {
 	base := i.surroundings.demoURL + modelsPath
-	both := func(alias, model, description string) app.ConfiguredAlias {
-		return app.ConfiguredAlias{Name: alias, Description: description, Targets: []app.ConfiguredTarget{
+	both := func(alias, model, description string) settings.Alias {
+		return settings.Alias{Name: alias, Description: description, Targets: []settings.Target{
 			{Provider: openAIName, Model: model}, {Provider: anthropicName, Model: model},
 		}}
 	}
 	return app.DevelopmentModels{
-		Providers: []app.ConfiguredProvider{
+		Providers: []settings.Provider{
 			{Kind: "openai", Name: openAIName, BaseURL: base + "/v1"}, {Kind: "anthropic", Name: anthropicName, BaseURL: base},
 		},
-		Aliases: []app.ConfiguredAlias{
+		Aliases: []settings.Alias{
 			both("small", models.Small, "A demo model of few words"),
 			both("medium", models.Medium, "A demo model of some words"),
 			both("large", models.Large, "A demo model of many words"),
-			{Name: "embed", Description: "A demo model for embeddings", Targets: []app.ConfiguredTarget{{Provider: openAIName, Model: models.Embed}}},
+			{Name: "embed", Description: "A demo model for embeddings", Targets: []settings.Target{{Provider: openAIName, Model: models.Embed}}},
 		},
 		Prices: prices,
 	}

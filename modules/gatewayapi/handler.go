@@ -13,6 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/api/body"
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/llm/smart"
@@ -69,7 +70,7 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		known.Write(w)
 	case errors.As(err, &problems):
 		gateway.WriteError(w, gateway.BadRequest, problems.Error())
-	case app.WriteShapeError(w, err):
+	case body.WriteShapeError(w, err):
 	case errors.Is(err, storage.ErrText):
 		gateway.RefuseUnstorable(w)
 	case errors.Is(err, storage.ErrUnavailable), r.Context().Err() != nil:

@@ -28,6 +28,7 @@ import (
 	"github.com/durward-gateway/durward/internal/ratelimit/admission/admissiontest"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/settings"
 	"github.com/durward-gateway/durward/modules/providers"
 	"github.com/durward-gateway/durward/storage"
 	"github.com/durward-gateway/durward/storage/sqlite/sqlitetest"
@@ -92,7 +93,7 @@ func newAPI(t *testing.T) *api {
 	a.core = &app.Core{
 		Admitter:  admissiontest.New(t, epochs, store, now),
 		PublicURL: publicURL, Store: a.store, Keyring: keyring, Guard: netguard.New(netguard.Policy{}),
-		Sizes: app.Sizes{API: 1 << 20, Meta: 64 << 10}, Log: slog.New(slog.DiscardHandler),
+		Sizes: settings.Sizes{API: 1 << 20, Meta: 64 << 10}, Log: slog.New(slog.DiscardHandler),
 	}
 	a.core.Approvals = approval.New(approval.Options{Store: store, Vault: keyring, Bell: new(approval.Bell), Clients: []string{"console"}, Now: now})
 	if a.memory, err = accounts.NewMemory(epochs, now); err != nil {

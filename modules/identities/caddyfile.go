@@ -7,7 +7,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/arguments"
 )
 
 // UnmarshalCaddyfile sets up the identity from Caddyfile tokens. Syntax:
@@ -58,9 +58,9 @@ func (o *OIDC) unmarshalWord(d *caddyfile.Dispenser) error {
 	case "audience":
 		return o.unmarshalAudience(d)
 	case "algorithms":
-		return app.AppendArguments(d, &o.Algorithms)
+		return arguments.Append(d, &o.Algorithms)
 	case "shared_organizations":
-		return app.AppendArguments(d, &o.SharedOrganizations)
+		return arguments.Append(d, &o.SharedOrganizations)
 	case "claim":
 		return o.unmarshalClaim(d)
 	case "claim_separator":
@@ -72,7 +72,7 @@ func (o *OIDC) unmarshalWord(d *caddyfile.Dispenser) error {
 			return d.ArgErr()
 		}
 	case "scopes":
-		return app.AppendArguments(d, &o.Scopes)
+		return arguments.Append(d, &o.Scopes)
 	case "admin_role":
 		if !d.AllArgs(&o.AdminRole) {
 			return d.ArgErr()

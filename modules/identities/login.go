@@ -9,16 +9,17 @@ import (
 
 	"github.com/durward-gateway/durward/internal/identity/token"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/settings"
 )
 
 // provisionLogin reads the configuration of the login client; nil when there is none.
 func (o *OIDC) provisionLogin() (*app.Login, error) {
 	if o.LoginClient == "" {
-		check, err := app.ParseConnectCheck(o.ConnectCheck, app.ConnectByState)
+		check, err := settings.ParseConnectCheck(o.ConnectCheck, settings.ConnectByState)
 		switch {
 		case err != nil:
 			return nil, err
-		case check == app.ConnectByLogin:
+		case check == settings.ConnectByLogin:
 			return nil, errors.New("connect_check login needs a login_client: users could not log in")
 		case o.LoginSecret != "":
 			return nil, errors.New("login_secret needs a login_client")
@@ -27,11 +28,11 @@ func (o *OIDC) provisionLogin() (*app.Login, error) {
 	}
 	login := &app.Login{Client: o.LoginClient}
 	var err error
-	if login.ConnectCheck, err = app.ParseConnectCheck(o.ConnectCheck, app.ConnectByLogin); err != nil {
+	if login.ConnectCheck, err = settings.ParseConnectCheck(o.ConnectCheck, settings.ConnectByLogin); err != nil {
 		return nil, err
 	}
 	if o.LoginSecret != "" {
-		if login.Secret, err = app.ResolveSecret(o.LoginSecret); err != nil {
+		if login.Secret, err = settings.ResolveSecret(o.LoginSecret); err != nil {
 			return nil, fmt.Errorf("login_client: %w", err)
 		}
 	}
@@ -60,7 +61,7 @@ func (o *OIDC) unmarshalLoginClient(d *caddyfile.Dispenser) error {
 	}
 	o.LoginClient = arguments[0]
 	if len(arguments) == 2 {
-		if !app.IsReference(arguments[1]) {
+		if !settings.IsReference(arguments[1]) {
 			return d.Err("login_client takes a reference to its secret, {env.NAME} or {file./path}: a secret written here would be readable on the admin endpoint")
 		}
 		o.LoginSecret = arguments[1]

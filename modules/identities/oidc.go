@@ -14,6 +14,7 @@ import (
 	"github.com/durward-gateway/durward/internal/identity/caller"
 	"github.com/durward-gateway/durward/internal/identity/token"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/keysets"
 )
 
 func init() {
@@ -100,7 +101,7 @@ type OIDC struct {
 	paths        caller.Paths
 	organization string
 	verifier     *token.Verifier
-	keys         *app.KeySet
+	keys         *keysets.KeySet
 	login        *app.Login
 }
 
@@ -147,7 +148,7 @@ func (o *OIDC) Provision(caddy.Context) error {
 
 // Bind implements app.Identity.
 func (o *OIDC) Bind(b app.Binding) error {
-	keys, err := app.AcquireKeySet(o.Issuer, b)
+	keys, err := keysets.Acquire(o.Issuer, b)
 	if err != nil {
 		return fmt.Errorf("identity oidc %s: %w", o.Issuer, err)
 	}

@@ -22,6 +22,8 @@ import (
 	"github.com/durward-gateway/durward/internal/policy/approval"
 	"github.com/durward-gateway/durward/internal/ratelimit/admission/admissiontest"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/metrics"
+	"github.com/durward-gateway/durward/modules/app/settings"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -78,8 +80,8 @@ func newCounting(t testing.TB) *counting {
 		calls:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total", Help: "Calls."}, []string{"family", "result"}),
 	}
 	g.core = &app.Core{
-		Admitter: admissiontest.New(t, g.epochs, g, g.clock.now), Log: slog.New(slog.DiscardHandler), Metrics: &app.Metrics{Calls: g.calls},
-		Sizes: app.Sizes{MCP: 1 << 20, SSE: 1 << 16}, Questions: session.NewQuestions(plainMACs{}),
+		Admitter: admissiontest.New(t, g.epochs, g, g.clock.now), Log: slog.New(slog.DiscardHandler), Metrics: &metrics.Traffic{Calls: g.calls},
+		Sizes: settings.Sizes{MCP: 1 << 20, SSE: 1 << 16}, Questions: session.NewQuestions(plainMACs{}),
 	}
 	g.core.Asks = approval.NewStates(nil, publicURL, time.Now)
 	g.core.BindReader()

@@ -20,6 +20,7 @@ import (
 	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/metrics"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -314,7 +315,7 @@ func (x *run) settle(u wire.Usage) {
 		x.permit.Settle(u.Total())
 	}
 	x.hold.Settle(spent(u))
-	app.CountModelTokens(u.Input, u.Output, u.Cached)
+	metrics.CountModelTokens(u.Input, u.Output, u.Cached)
 }
 
 // end settles a call that is not settled yet: a call without a result used nothing, unless that is unknown.

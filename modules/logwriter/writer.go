@@ -22,7 +22,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/ops/access"
 	"github.com/durward-gateway/durward/internal/ops/logbuffer"
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/process"
 )
 
 func init() {
@@ -105,7 +105,7 @@ func (w *Writer) WriterKey() string { return "durward:" + w.opener.WriterKey() }
 // OpenWriter opens the writer behind the buffer. In a trial it opens nothing; for a file it returns the error that
 // opening would give.
 func (w *Writer) OpenWriter() (io.WriteCloser, error) {
-	if _, trying := app.Trial(); trying {
+	if _, trying := process.Trial(); trying {
 		return discarded{}, w.try()
 	}
 	out, err := w.opener.OpenWriter()

@@ -18,7 +18,7 @@ import (
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/internal/proxy/sse"
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/metrics"
 )
 
 // Servers label answers wrongly: some label an answer text/event-stream and send bare JSON, others send JSON as
@@ -60,7 +60,7 @@ func (x *exchange) expect() *answer.Answers {
 
 // dropped counts a dropped message, and logs the first one.
 func (x *exchange) dropped(why answer.Reason) {
-	app.CountDropped(string(why))
+	metrics.CountDropped(string(why))
 	if x.droppedAny {
 		return
 	}

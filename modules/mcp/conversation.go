@@ -21,7 +21,7 @@ import (
 	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/internal/proxy/sse"
 	"github.com/durward-gateway/durward/internal/strictjson"
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/outbound"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -37,7 +37,7 @@ func (x *exchange) join(ctx context.Context, credential connection.Credential) b
 	if !x.Session.Guided {
 		return true
 	}
-	session, err := x.call.Conversation(ctx, x.Session.Upstream, func(ctx context.Context, declared []byte) (mcpsession.Session, error) {
+	session, err := x.call.Core.Conversations.Session(ctx, x.call.Binding(), x.Session.Upstream, func(ctx context.Context, declared []byte) (mcpsession.Session, error) {
 		return x.open(ctx, credential, declared)
 	})
 	switch {
@@ -61,7 +61,7 @@ func (x *exchange) join(ctx context.Context, credential connection.Credential) b
 func (x *exchange) open(ctx context.Context, credential connection.Credential, declared []byte) (mcpsession.Session, error) {
 	begin := func(declared []byte) (*forward.Response, error) {
 		body := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":"initialize","params":%s}`, openingID, declared)
-		return app.SendWith(ctx, x.call.Credentials, credential, func(c connection.Credential) (*forward.Response, error) {
+		return outbound.SendWith(ctx, x.call.Credentials.Rejected, credential, func(c connection.Credential) (*forward.Response, error) {
 			credential = c
 			return x.tell(ctx, c, body, mcpsession.Session{})
 		})
@@ -105,7 +105,7 @@ var errModernOnly = errors.New("the server speaks 2026-07-28 only")
 // client then asks the server for its revisions.
 func (x *exchange) leaveSession(ctx context.Context) {
 	x.call.Core.Sightings.SpeaksModern(x.call.Server, x.call.Known.Sight())
-	if err := x.call.EndConversation(ctx, x.Session.Upstream); err != nil && !errors.Is(err, storage.ErrNotFound) {
+	if err := x.call.Core.Conversations.End(ctx, x.call.Binding(), x.Session.Upstream); err != nil && !errors.Is(err, storage.ErrNotFound) {
 		x.unwritten(err)
 		return
 	}

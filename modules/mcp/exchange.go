@@ -20,6 +20,7 @@ import (
 	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/internal/proxy/netguard"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/outbound"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -104,7 +105,7 @@ func (x *exchange) carry() {
 		return
 	}
 	x.call.EndTakenBack()
-	response, err := app.SendWith(ctx, x.call.Credentials, credential, func(c connection.Credential) (*forward.Response, error) {
+	response, err := outbound.SendWith(ctx, x.call.Credentials.Rejected, credential, func(c connection.Credential) (*forward.Response, error) {
 		return x.attempt(ctx, c)
 	})
 	if err != nil {

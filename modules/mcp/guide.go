@@ -10,11 +10,11 @@ import (
 
 	"github.com/durward-gateway/durward/internal/api/visible"
 	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/internal/mcp/conversation"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	mcpsession "github.com/durward-gateway/durward/internal/mcp/session"
 	"github.com/durward-gateway/durward/internal/mcp/toolpin"
 	"github.com/durward-gateway/durward/internal/strictjson"
-	"github.com/durward-gateway/durward/modules/app"
 )
 
 // A client whose user has not connected their account gets a conversation with the gateway, which leads the user to the
@@ -148,7 +148,7 @@ func (x *exchange) instructions() string {
 
 // begin answers initialize, and keeps the client's declaration: the upstream gets it once the user has connected.
 func (x *exchange) begin(ctx context.Context, m *jsonrpc.Message) bool {
-	if len(m.Params) == 0 || len(m.Params) > app.MaxDeclared {
+	if len(m.Params) == 0 || len(m.Params) > conversation.MaxDeclared {
 		return false
 	}
 	client, version := m.Client(), legacyVersions[0]
@@ -159,7 +159,7 @@ func (x *exchange) begin(ctx context.Context, m *jsonrpc.Message) bool {
 	}
 	session := mcpsession.BeginGuided()
 	session.ProtocolVersion, session.ElicitForm, session.ElicitURL = version, client.ElicitForm, client.ElicitURL
-	id, err := x.call.BeginConversation(ctx, session, m.Params)
+	id, err := x.call.Core.Conversations.Begin(ctx, x.call.Binding(), session, m.Params)
 	if err != nil {
 		x.unwritten(err)
 		return true
@@ -181,7 +181,7 @@ func (x *exchange) unwritten(err error) {
 // endConversation answers a DELETE. The upstream is not told: there is no credential to tell it with.
 func (x *exchange) endConversation(ctx context.Context) {
 	if x.Session.Guided {
-		if err := x.call.EndConversation(ctx, x.Session.Upstream); err != nil {
+		if err := x.call.Core.Conversations.End(ctx, x.call.Binding(), x.Session.Upstream); err != nil {
 			x.unwritten(err)
 			return
 		}
@@ -233,7 +233,7 @@ func paged(m *jsonrpc.Message) bool {
 
 func (x *exchange) connectTool() map[string]any {
 	return map[string]any{
-		"name": app.ConnectTool, "title": "Connect your account",
+		"name": conversation.ConnectTool, "title": "Connect your account",
 		"description": "The user has not connected their account at " + visible.Text(x.call.Server.Name) +
 			" yet. This tool answers with the address of the page on which they do. Once they have, the server's own tools are listed.",
 		"inputSchema": map[string]any{"type": "object", "properties": map[string]any{}},
@@ -249,7 +249,7 @@ const textConnected = "The account is connected now. List the tools again: they 
 func (x *exchange) onlyLed() {
 	x.outcome = "not_connected"
 	m := x.Single()
-	if m.Name != app.ConnectTool {
+	if m.Name != conversation.ConnectTool {
 		x.Reply(x.w, http.StatusOK, jsonrpc.ToolError(m.ID, textConnected, x.Modern()))
 		return
 	}

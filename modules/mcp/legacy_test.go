@@ -18,6 +18,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/identity/authn"
+	"github.com/durward-gateway/durward/internal/mcp/conversation"
 	"github.com/durward-gateway/durward/internal/mcp/inbound"
 	"github.com/durward-gateway/durward/internal/mcp/legacysse"
 	"github.com/durward-gateway/durward/internal/mcp/session"
@@ -25,6 +26,8 @@ import (
 	"github.com/durward-gateway/durward/internal/policy/approval"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/metrics"
+	"github.com/durward-gateway/durward/modules/app/settings"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -67,7 +70,7 @@ func newLegacy(limits forward.Limits, answer func(*http.Request) *http.Response)
 		Decision: &app.Decision{Off: true},
 		Caller:   &authn.Caller{OrganizationID: "o", UserID: "u", Agent: "a"}, Credentials: noCredential{},
 		Server: &storage.Server{ID: "s", Slug: "demo", Entry: storage.DirectoryEntry{URL: "https://upstream.example/base/sse", Protocol: storage.ProtocolMCP}},
-		Core: &app.Core{Streams: new(streams.Registry), Sessions: session.New(newTagged(), time.Now), Questions: session.NewQuestions(plainMACs{}), Desk: new(legacysse.Desk), Sizes: app.Sizes{MCP: 1 << 20, Event: 1 << 20}, Metrics: &app.Metrics{
+		Core: &app.Core{Streams: new(streams.Registry), Sessions: session.New(newTagged(), time.Now), Questions: session.NewQuestions(plainMACs{}), Desk: new(legacysse.Desk), Sizes: settings.Sizes{MCP: 1 << 20, Event: 1 << 20}, Metrics: &metrics.Traffic{
 			Calls:           prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total", Help: "Calls."}, []string{"family", "result"}),
 			UpstreamSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "seconds", Help: "Waits."}, []string{"family"}),
 			Streams:         prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "streams", Help: "Streams."}, []string{"family"}),
@@ -261,7 +264,7 @@ func TestLegacyAnswers(t *testing.T) {
 	}{
 		{"not connected any more", "x", textLost, false, lostConnection{}},
 		{"a call that nobody judged, connected meanwhile", "x", textConnected, true, noCredential{}},
-		{"a call of the gateway's tool, connected meanwhile", app.ConnectTool, textConnected, true, noCredential{}},
+		{"a call of the gateway's tool, connected meanwhile", conversation.ConnectTool, textConnected, true, noCredential{}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			l := newLegacy(forward.Limits{}, func(*http.Request) *http.Response { return nil })

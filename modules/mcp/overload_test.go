@@ -19,6 +19,8 @@ import (
 	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/internal/ratelimit/overload"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/metrics"
+	"github.com/durward-gateway/durward/modules/app/settings"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -27,8 +29,8 @@ func served(t *testing.T, core *app.Core, r *http.Request) (*httptest.ResponseRe
 	t.Helper()
 	calls := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total", Help: "Calls."}, []string{"family", "result"})
 	core.Desk = new(legacysse.Desk)
-	core.Sizes = app.Sizes{MCP: 1 << 20, Event: 1 << 20}
-	core.Metrics = &app.Metrics{
+	core.Sizes = settings.Sizes{MCP: 1 << 20, Event: 1 << 20}
+	core.Metrics = &metrics.Traffic{
 		Calls: calls, UpstreamSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "seconds", Help: "Seconds."}, []string{"family"}),
 		Streams: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "streams", Help: "Streams."}, []string{"family"}),
 	}
@@ -106,17 +108,17 @@ func TestStreamLimits(t *testing.T) {
 	const subscription = `{"jsonrpc":"2.0","id":"s-7","method":"subscriptions/listen"}`
 	for _, tc := range []struct {
 		name, method, body string
-		bounds             app.Streams
+		bounds             settings.Streams
 		status             int
 		result, want       string
 	}{
-		{"W06 a user's GET", http.MethodGet, "", app.Streams{MaxPerUser: 1, Max: 1}, 429, "limited",
+		{"W06 a user's GET", http.MethodGet, "", settings.Streams{MaxPerUser: 1, Max: 1}, 429, "limited",
 			`{"jsonrpc":"2.0","id":null,"error":{"code":-31429,"message":"` + textUserFull + `","data":{"error":"RateLimitExceeded","message":"` + textUserFull + `"}}}`},
-		{"W06 a user's subscription", http.MethodPost, subscription, app.Streams{MaxPerUser: 1}, 429, "limited",
+		{"W06 a user's subscription", http.MethodPost, subscription, settings.Streams{MaxPerUser: 1}, 429, "limited",
 			`{"jsonrpc":"2.0","id":"s-7","error":{"code":-31429,"message":"` + textUserFull + `","data":{"error":"RateLimitExceeded","message":"` + textUserFull + `"}}}`},
-		{"W06 the node's", http.MethodGet, "", app.Streams{MaxPerUser: 2, Max: 1}, 503, "unavailable",
+		{"W06 the node's", http.MethodGet, "", settings.Streams{MaxPerUser: 2, Max: 1}, 503, "unavailable",
 			`{"error":"Unavailable","message":"The gateway has as many event streams open as it may; try again later"}`},
-		{"a call", http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, app.Streams{MaxPerUser: 1, Max: 1}, 200, "ok", `{"jsonrpc":"2.0","id":1,"result":{}}`},
+		{"a call", http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, settings.Streams{MaxPerUser: 1, Max: 1}, 200, "ok", `{"jsonrpc":"2.0","id":1,"result":{}}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			core := &app.Core{Streams: new(streams.Registry), StreamBounds: tc.bounds}

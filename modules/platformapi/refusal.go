@@ -6,6 +6,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/api/body"
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/gateway"
@@ -39,7 +40,7 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.As(err, &known):
 		known.Write(w)
-	case app.WriteShapeError(w, err):
+	case body.WriteShapeError(w, err):
 	case h.refuseConnect(w, r, err):
 	case errors.Is(err, storage.ErrText):
 		gateway.RefuseUnstorable(w)
@@ -59,7 +60,7 @@ func (h *Handler) refuseConnect(w http.ResponseWriter, r *http.Request, err erro
 	var configuration *connection.ConfigurationError
 	switch {
 	case errors.As(err, &place):
-		app.WriteProblems(w, validate.Problems{{
+		body.WriteProblems(w, validate.Problems{{
 			Loc: []any{"query", "return_url"}, Type: validate.ValueError, Msg: "Value error, return_url is not allowed: " + place.Reason,
 		}})
 	case errors.As(err, &field):

@@ -61,7 +61,7 @@ func testServer(q *request) (any, error) {
 	if err := q.recordNow(); err != nil { // before the credential leaves
 		return nil, err
 	}
-	report, ok := q.Core.TestServer(ctx, &s, apply)
+	report, ok := q.Core.Tests.Run(ctx, &s, apply)
 	if !ok {
 		return nil, errTooManyTests
 	}
@@ -97,7 +97,7 @@ func (q *request) recordNow() error {
 func (q *request) testNew(s storage.Server) *testView {
 	ctx, cancel := context.WithTimeout(q.Context(), creationWithin)
 	defer cancel()
-	report, ok := q.Core.TestServer(ctx, &s, nil)
+	report, ok := q.Core.Tests.Run(ctx, &s, nil)
 	if !ok {
 		report = probe.Report{Problem: "not_tested", Message: "Too many servers are being tested. The server is there; test it later."}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/internal/mcp/conversation"
 	"github.com/durward-gateway/durward/internal/mcp/inbound"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/mcp/method"
@@ -132,7 +133,7 @@ func (q *request) judge(ctx context.Context, m *jsonrpc.Message) verdict {
 // When the server has a tool of that name, it is an ordinary tool for callers to whom policies grant it. Models go on
 // calling the gateway's tool when the account is connected already, and the server does not know it.
 func (q *request) leadsOnly(ctx context.Context, m *jsonrpc.Message) bool {
-	if m.Name != app.ConnectTool || q.Message.Batch || !q.call.Led() {
+	if m.Name != conversation.ConnectTool || q.Message.Batch || !q.call.Led() {
 		return false
 	}
 	d := q.set.Decide(ctx, engine.Call{Principal: q.asking, Kind: engine.ToolsCall, Name: m.Name, Arguments: arguments(m), Checked: true})

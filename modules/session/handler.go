@@ -11,7 +11,9 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/api/errorpage"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/arguments"
 	"github.com/durward-gateway/durward/modules/app/paths"
 )
 
@@ -45,7 +47,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if !h.concerns(r) {
 		return next.ServeHTTP(w, r)
 	}
-	w, finish := app.ForBrowser(w, r)
+	w, finish := errorpage.ForBrowser(w, r)
 	defer finish()
 	core, unpin, ok := h.app.Pin()
 	if !ok {
@@ -73,7 +75,7 @@ func (h *Handler) concerns(r *http.Request) bool {
 		return true
 	default:
 		return isCallback(path) || strings.HasPrefix(path, paths.Approvals+"/") || strings.HasPrefix(path, paths.ConnectPrefix) ||
-			r.Method == http.MethodGet && isOpen(path) && app.Navigates(r)
+			r.Method == http.MethodGet && isOpen(path) && errorpage.Navigates(r)
 	}
 }
 
@@ -92,7 +94,7 @@ func isCallback(path string) bool { return path == paths.Callback || path == pat
 //
 //	durward_session
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return app.NoArguments(d)
+	return arguments.None(d)
 }
 
 // Interface guards

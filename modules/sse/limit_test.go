@@ -20,6 +20,8 @@ import (
 	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/internal/ratelimit/admission/admissiontest"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/metrics"
+	"github.com/durward-gateway/durward/modules/app/settings"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -51,8 +53,8 @@ func TestLimitedStream(t *testing.T) {
 		c := &app.Call{
 			Decision: &app.Decision{Off: true}, Caller: &authn.Caller{OrganizationID: "acme"}, Credentials: public{},
 			Server: &storage.Server{ID: "s1", Entry: storage.DirectoryEntry{EventsURL: "https://upstream.example/events"}},
-			Core: &app.Core{Admitter: admitter, Log: slog.New(slog.DiscardHandler), Streams: new(streams.Registry), Sizes: app.Sizes{SSE: 1 << 10, Event: 1 << 20},
-				StreamBounds: app.Streams{MaxPerUser: 9, Max: 9, Heartbeat: 1e10}, Metrics: &app.Metrics{
+			Core: &app.Core{Admitter: admitter, Log: slog.New(slog.DiscardHandler), Streams: new(streams.Registry), Sizes: settings.Sizes{SSE: 1 << 10, Event: 1 << 20},
+				StreamBounds: settings.Streams{MaxPerUser: 9, Max: 9, Heartbeat: 1e10}, Metrics: &metrics.Traffic{
 					Calls:           calls,
 					UpstreamSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "seconds", Help: "Seconds."}, []string{"family"}),
 					Streams:         prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "streams", Help: "Streams."}, []string{"family"}),

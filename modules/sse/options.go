@@ -7,13 +7,13 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/durward-gateway/durward/internal/api/eventstream"
 	"github.com/durward-gateway/durward/internal/proxy/sse"
 	"github.com/durward-gateway/durward/internal/strictjson"
-	"github.com/durward-gateway/durward/modules/app"
 )
 
 // options holds a client's options for its stream.
-type options struct{ *app.EventsRequest }
+type options struct{ *eventstream.Request }
 
 // query returns the query for the upstream.
 func (o options) query() url.Values {
@@ -32,7 +32,7 @@ func (o options) passes(e *sse.Event) bool {
 	switch {
 	case o.Types != nil && !slices.Contains(o.Types, e.Name):
 		return false
-	case e.Name == app.EventDataUpdate && o.ObjectType != "":
+	case e.Name == eventstream.EventDataUpdate && o.ObjectType != "":
 		return objectType(e.Data) == o.ObjectType
 	}
 	return true
@@ -54,7 +54,7 @@ func objectType(data []byte) string {
 // rename gives an event of the upstream another name when it has one of the gateway's own events, and reports whether
 // it did: an upstream must not be able to say that the stream is ready, or why it failed, in the gateway's name.
 func rename(e *sse.Event) bool {
-	if e.Name != app.EventConnected && e.Name != app.EventError {
+	if e.Name != eventstream.EventConnected && e.Name != eventstream.EventError {
 		return false
 	}
 	e.Name = "upstream_" + e.Name

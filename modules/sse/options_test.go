@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/durward-gateway/durward/internal/api/eventstream"
 	"github.com/durward-gateway/durward/internal/proxy/sse"
-	"github.com/durward-gateway/durward/modules/app"
 )
 
 // event reads the one event of a text.
@@ -21,8 +21,8 @@ func event(t *testing.T, text string) *sse.Event {
 }
 
 func TestPasses(t *testing.T) {
-	none, updates := options{new(app.EventsRequest)}, options{&app.EventsRequest{Types: []string{app.EventDataUpdate}}}
-	issues := options{&app.EventsRequest{ObjectType: "issue"}}
+	none, updates := options{new(eventstream.Request)}, options{&eventstream.Request{Types: []string{eventstream.EventDataUpdate}}}
+	issues := options{&eventstream.Request{ObjectType: "issue"}}
 	for _, tc := range []struct {
 		name string
 		o    options
@@ -36,7 +36,7 @@ func TestPasses(t *testing.T) {
 		{"filtered, asked for", updates, "event: data_update\ndata: {}\n\n", true},
 		{"filtered, an error of the upstream's", updates, "event: error\ndata: {}\n\n", false},
 		{"filtered, status_change not asked for", updates, "event: status_change\ndata: {}\n\n", false},
-		{"nothing asked for that exists", options{&app.EventsRequest{Types: []string{}}}, "event: data_update\ndata: {}\n\n", false},
+		{"nothing asked for that exists", options{&eventstream.Request{Types: []string{}}}, "event: data_update\ndata: {}\n\n", false},
 		{"object type fits", issues, `event: data_update` + "\n" + `data: {"type":"issue"}` + "\n\n", true},
 		{"object type differs", issues, `event: data_update` + "\n" + `data: {"type":"pull"}` + "\n\n", false},
 		{"object type differs in case", issues, `event: data_update` + "\n" + `data: {"type":"Issue"}` + "\n\n", false},

@@ -5,11 +5,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/api/eventstream"
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/internal/proxy/sse"
-	"github.com/durward-gateway/durward/modules/app"
 )
 
 // output writes to the client. A timer writes heartbeats while nothing else is written: a stream that waits needs no
@@ -74,9 +74,9 @@ func (o *output) event(name string, data any) bool {
 
 // disconnected writes the gateway's own last event.
 func (o *output) disconnected(reason streams.Reason) {
-	o.event(app.EventStatusChange, map[string]string{"status": "disconnected", "reason": string(reason)})
+	o.event(eventstream.EventStatusChange, map[string]string{"status": "disconnected", "reason": string(reason)})
 }
 
 func (o *output) failed(message string) {
-	o.event(app.EventError, gateway.UpstreamEvent(message))
+	o.event(eventstream.EventError, gateway.UpstreamEvent(message))
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/ratelimit/overload"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/metrics"
+	"github.com/durward-gateway/durward/modules/app/settings"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -23,14 +25,14 @@ func TestRefusedStreams(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		used   int64 // of 100
-		bounds app.Streams
+		bounds settings.Streams
 		status int
 		error  string
 	}{
-		{"memory is getting short", 85, app.Streams{}, 503, "Unavailable"},
-		{"memory is short", 95, app.Streams{}, 503, "Unavailable"},
-		{"W06 the user has as many as they may", 84, app.Streams{MaxPerUser: 1, Max: 1}, 429, "RateLimitExceeded"},
-		{"W06 the node has", 84, app.Streams{MaxPerUser: 2, Max: 1}, 503, "Unavailable"},
+		{"memory is getting short", 85, settings.Streams{}, 503, "Unavailable"},
+		{"memory is short", 95, settings.Streams{}, 503, "Unavailable"},
+		{"W06 the user has as many as they may", 84, settings.Streams{MaxPerUser: 1, Max: 1}, 429, "RateLimitExceeded"},
+		{"W06 the node has", 84, settings.Streams{MaxPerUser: 2, Max: 1}, 503, "Unavailable"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			calls := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total", Help: "Calls."}, []string{"family", "result"})
@@ -38,7 +40,7 @@ func TestRefusedStreams(t *testing.T) {
 				Decision: &app.Decision{Off: true},
 				Caller:   &authn.Caller{OrganizationID: "a", UserID: "alice"}, Server: &storage.Server{ID: "s1"}, Credentials: unasked{},
 				Core: &app.Core{
-					Streams: new(streams.Registry), StreamBounds: tc.bounds, Sizes: app.Sizes{SSE: 1 << 10}, Metrics: &app.Metrics{Calls: calls},
+					Streams: new(streams.Registry), StreamBounds: tc.bounds, Sizes: settings.Sizes{SSE: 1 << 10}, Metrics: &metrics.Traffic{Calls: calls},
 					Overload: overload.New(overload.Memory{Limit: 100, Used: func() int64 { return tc.used }, Collect: func() {}}, time.Now, nil),
 				},
 			}

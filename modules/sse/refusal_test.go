@@ -16,6 +16,8 @@ import (
 	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/metrics"
+	"github.com/durward-gateway/durward/modules/app/settings"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -50,7 +52,7 @@ func TestWithoutCredential(t *testing.T) {
 				Decision: &app.Decision{Off: true}, Credentials: without{err: tc.err},
 				Caller: &authn.Caller{OrganizationID: "a", UserID: "alice"}, Server: &storage.Server{ID: "s1", Slug: "demo"},
 				Core: &app.Core{
-					Streams: new(streams.Registry), StreamBounds: app.Streams{MaxPerUser: 1, Max: 1}, Sizes: app.Sizes{SSE: 1 << 10}, Metrics: &app.Metrics{Calls: calls},
+					Streams: new(streams.Registry), StreamBounds: settings.Streams{MaxPerUser: 1, Max: 1}, Sizes: settings.Sizes{SSE: 1 << 10}, Metrics: &metrics.Traffic{Calls: calls},
 				},
 			}
 			call.Limits.Exempt()

@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/api/eventstream"
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
@@ -21,6 +22,7 @@ import (
 	"github.com/durward-gateway/durward/internal/proxy/netguard"
 	"github.com/durward-gateway/durward/internal/proxy/sse"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/outbound"
 )
 
 // stream is one request.
@@ -67,7 +69,7 @@ func (s *stream) open(ctx context.Context) *forward.Response {
 		s.unrecorded(err)
 		return nil
 	}
-	response, err := app.SendWith(ctx, s.call.Credentials, credential, func(c connection.Credential) (*forward.Response, error) {
+	response, err := outbound.SendWith(ctx, s.call.Credentials.Rejected, credential, func(c connection.Credential) (*forward.Response, error) {
 		return s.attempt(ctx, c)
 	})
 	if err != nil {
@@ -181,7 +183,7 @@ func (s *stream) run(ctx context.Context, response *forward.Response) {
 	defer client.Finish()
 	s.out = newOutput(client, time.Duration(s.call.Core.StreamBounds.Heartbeat))
 	defer s.out.close()
-	s.out.event(app.EventConnected, map[string]string{"status": "ready", "timestamp": time.Now().UTC().Format("2006-01-02T15:04:05.000000Z07:00")})
+	s.out.event(eventstream.EventConnected, map[string]string{"status": "ready", "timestamp": time.Now().UTC().Format("2006-01-02T15:04:05.000000Z07:00")})
 	s.end(ctx, s.carry(ctx, response))
 }
 
@@ -224,7 +226,7 @@ func (s *stream) carry(ctx context.Context, response *forward.Response) error {
 		if !s.out.raw(passed) {
 			return errClientGone
 		}
-		if event.Name == app.EventDataUpdate && remaining > 0 {
+		if event.Name == eventstream.EventDataUpdate && remaining > 0 {
 			if remaining--; remaining == 0 {
 				return errLimit
 			}
@@ -258,12 +260,12 @@ func (s *stream) end(ctx context.Context, err error) {
 		s.out.disconnected(streams.LimitReached)
 	case errors.Is(err, errRateLimit):
 		s.outcome = "limited"
-		s.out.event(app.EventError, gateway.RateLimitedEvent())
+		s.out.event(eventstream.EventError, gateway.RateLimitedEvent())
 		s.out.disconnected(streams.LimitReached)
 	case errors.Is(err, errUncounted):
 		s.outcome = "unavailable"
 		s.handler.Logger.Error("counting what a stream delivers", zap.String("server", s.call.Server.Slug), zap.Error(err))
-		s.out.event(app.EventError, gateway.UncountedEvent())
+		s.out.event(eventstream.EventError, gateway.UncountedEvent())
 		s.out.disconnected(streams.LimitReached)
 	case errors.Is(err, errHalf):
 		s.outcome = "upstream_error"

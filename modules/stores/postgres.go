@@ -15,6 +15,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/settings"
 	"github.com/durward-gateway/durward/storage"
 	"github.com/durward-gateway/durward/storage/postgres"
 	"github.com/durward-gateway/durward/storage/postgres/counters"
@@ -51,7 +52,7 @@ func (p *Postgres) Provision(ctx caddy.Context) error {
 	if p.DSN == "" {
 		return fmt.Errorf("store postgres: no address is given")
 	}
-	if !app.IsReference(p.DSN) {
+	if !settings.IsReference(p.DSN) {
 		return fmt.Errorf("store postgres: the address may hold a password: give a reference to it, such as {env.DURWARD_DATABASE_URL}")
 	}
 	if p.MaxConns != 0 && p.MaxConns < postgres.MinConns {
@@ -60,7 +61,7 @@ func (p *Postgres) Provision(ctx caddy.Context) error {
 	if p.Migrate != "" && p.Migrate != migrateOn && p.Migrate != migrateOff {
 		return fmt.Errorf("store postgres: migrate must be on or off")
 	}
-	dsn, err := app.ResolveSecret(p.DSN)
+	dsn, err := settings.ResolveSecret(p.DSN)
 	if err != nil {
 		return fmt.Errorf("store postgres: resolving the address: %w", err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/ops/access"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/process"
 	"github.com/durward-gateway/durward/storage"
 	"github.com/durward-gateway/durward/storage/sqlite"
 )
@@ -56,7 +57,7 @@ func (s *SQLite) Key() string { return "sqlite " + s.path }
 
 // Open implements app.StoreOpener.
 func (s *SQLite) Open(ctx context.Context) (storage.Store, error) {
-	if directory, trying := app.Trial(); trying {
+	if directory, trying := process.Trial(); trying {
 		return s.try(ctx, filepath.Join(directory, "durward.db"))
 	}
 	return sqlite.Open(ctx, s.path, sqlite.Options{})

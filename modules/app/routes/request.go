@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/api/body"
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
@@ -101,7 +102,7 @@ func (q *Request) Shape() error {
 // Read reads the body with fields and returns all problems of path, query and body. A body of the wrong type or size is
 // refused before anything else is checked.
 func (q *Request) Read(emptyAllowed bool, fields func(*validate.Object)) error {
-	body, err := app.ReadJSON(q.HTTP, q.Core.Sizes.API, emptyAllowed)
+	body, err := body.ReadJSON(q.HTTP, q.Core.Sizes.API, emptyAllowed)
 	q.Note(q.Query.Err())
 	q.Note(err)
 	if err == nil {

@@ -1,0 +1,46 @@
+package app
+
+import (
+	"errors"
+	"net/url"
+
+	"github.com/durward-gateway/durward/internal/api/slug"
+	"github.com/durward-gateway/durward/internal/credential/directory"
+	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/internal/proxy/netguard"
+	"github.com/durward-gateway/durward/modules/app/paths"
+	"github.com/durward-gateway/durward/modules/app/sites"
+)
+
+// CheckUpstream returns the reason why calls may not go to an address: an error of netguard, or
+// directory.ErrOwnAddress.
+func (c *Core) CheckUpstream(u *url.URL) error {
+	if sites.IsOwn(u, c.PublicURL) {
+		return directory.ErrOwnAddress
+	}
+	return c.Guard.CheckURL(u)
+}
+
+// UpstreamProblem returns the reason why calls may not go to an address, in words for its author; "" when they may.
+func (c *Core) UpstreamProblem(u *url.URL) (reason string) {
+	var refused *netguard.URLError
+	switch err := c.CheckUpstream(u); {
+	case errors.Is(err, directory.ErrOwnAddress):
+		return err.Error()
+	case errors.As(err, &refused):
+		return refused.Reason
+	case err != nil:
+		return "this URL cannot be used"
+	}
+	return ""
+}
+
+// Challenge returns what a 401 at a path tells a client. sent reports whether the request carried a token; the token
+// was then wrong.
+func (c *Core) Challenge(path string, sent bool) gateway.Challenge {
+	challenge := gateway.Challenge{Sent: sent, Scopes: c.Scopes()}
+	if prefix, name, ok := paths.ProxiedName(path); ok && prefix == paths.MCPPrefix && slug.Valid(name) {
+		challenge.Metadata = c.PublicURL + paths.ResourceMetadata + paths.MCPPrefix + name
+	}
+	return challenge
+}

@@ -1,0 +1,126 @@
+package app
+
+import (
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/internal/proxy/forward"
+	"github.com/durward-gateway/durward/internal/ratelimit/admission"
+	"github.com/durward-gateway/durward/internal/ratelimit/limit"
+	"github.com/durward-gateway/durward/internal/ratelimit/overload"
+	"github.com/durward-gateway/durward/modules/app/paths"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Admit charges a call to a server, or answers its refusal and reports false. A handler that carries the call must
+// settle its limits afterwards.
+func (c *Call) Admit(w http.ResponseWriter, r *http.Request) bool {
+	if !c.Limits.Seen() {
+		gateway.RefuseNoLimit(w)
+		return false
+	}
+	if !c.Limits.Counts() {
+		return true
+	}
+	// durward_policy has read the request, unless it is off.
+	if _, events := c.proxied(r); events {
+		if _, ok := c.ReadEvents(w, r); !ok {
+			return false
+		}
+	} else if _, ok := c.ReadInbound(w, r); !ok {
+		return false
+	}
+	refused, err := c.Core.Admitter.Charge(r.Context(), c.Admission(), c.work())
+	return c.Pass(w, r, refused, err)
+}
+
+// Pass reports whether the limits let a call to a server go on. When they do not, it answers in the way of the call's
+// protocol.
+func (c *Call) Pass(w http.ResponseWriter, r *http.Request, refused *limit.Refusal, err error) bool {
+	if refused == nil && err == nil {
+		return true
+	}
+	family, events := c.proxied(r)
+	if err != nil {
+		c.AuditOutcome("unavailable", 0)
+		c.Core.Metrics.Calls.WithLabelValues(family, "unavailable").Inc()
+		if !c.Core.storeRefuses(err) {
+			c.Core.Log.Error("counting a call", slog.Any("error", err))
+		}
+		gateway.RefuseUncounted(w)
+		return false
+	}
+	c.AuditOutcome("limited", 0)
+	c.Core.Metrics.Calls.WithLabelValues(family, "limited").Inc()
+	refused.SetHeader(w.Header())
+	form := gateway.Plain
+	if !events {
+		form = gateway.RPC(c.Inbound.ID())
+	}
+	gateway.RefuseRateLimited(w, form)
+	return false
+}
+
+// proxied returns the family of a call to a server.
+func (c *Call) proxied(r *http.Request) (family string, events bool) {
+	if strings.HasPrefix(r.URL.Path, paths.SSEPrefix) {
+		return "sse", true
+	}
+	return "mcp", false
+}
+
+// shed answers a call that must be refused because memory is short, and reports whether it did. lasting reports whether
+// the call stays: streams, sessions.
+func (c *Core) shed(w http.ResponseWriter, r *http.Request, lasting bool) bool {
+	if !c.Overload.Refuses(r.Context(), overload.Work{Lasting: lasting, Body: r.ContentLength, Most: c.Sizes.MCP}) {
+		return false
+	}
+	forward.AnswerUnread(w, r, func() { gateway.RefuseMemory(w) })
+	return true
+}
+
+// Admission describes the call to the admitter. It is short enough to be inlined, so that the description stays on the
+// stack.
+func (c *Call) Admission() *admission.Call {
+	described := &admission.Call{State: &c.Limits, Organization: c.Caller.OrganizationID, Server: c.Server, Agent: c.Agent, Subject: c}
+	switch {
+	case c.notes == nil:
+	case c.Caller.Key == nil:
+		described.Recent = &c.notes.limits
+	case c.Agent == nil:
+		described.RecentModels = &c.notes.models
+	}
+	return described
+}
+
+// LimitSubject implements admission.Describer.
+func (c *Call) LimitSubject(traffic storage.TrafficType) limit.Subject {
+	s := limit.Subject{
+		Traffic: traffic, UserID: c.Caller.UserID, UserSub: c.Caller.Subject, UserEmail: c.Caller.Email,
+		Roles: c.Caller.Roles, Groups: c.Caller.Groups, Teams: c.Caller.Teams, Projects: c.Caller.Projects,
+	}
+	if c.Agent != nil {
+		s.AgentID = c.Agent.ID
+	}
+	if c.Caller.Key != nil {
+		s.APIKeyID = c.Caller.Key.ID
+	}
+	if c.Server != nil && traffic == storage.TrafficMCP {
+		s.ServerID, s.ServerSlug = c.Server.ID, c.Server.Slug
+	}
+	return s
+}
+
+// work returns the part of a call to a server that limits count. GET and DELETE of /mcp have none, and the opening of a
+// stream of /sse counts as one request.
+func (c *Call) work() admission.Work {
+	switch {
+	case c.Events != nil:
+		return admission.Work{Requests: 1}
+	case c.Inbound == nil:
+		return admission.Work{}
+	}
+	return admission.OfMessages(c.Inbound.Message.Messages, c.Inbound.Unasked || c.Inbound.ForGateway, c.Inbound.Repeated)
+}

@@ -1,0 +1,136 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/durward-gateway/durward/internal/llm/accounts"
+	"github.com/durward-gateway/durward/internal/llm/smart"
+	"github.com/durward-gateway/durward/modules/app/metrics"
+	"github.com/durward-gateway/durward/modules/app/settings"
+)
+
+const modelProviders = "durward.providers"
+
+// loadModelKinds loads every kind of provider that is linked in: accounts in the store may be of any kind.
+func (a *App) loadModelKinds(ctx caddy.Context) error {
+	a.modelKinds = make(map[string]accounts.Protocol)
+	for _, module := range caddy.GetModules(modelProviders) {
+		loaded, err := ctx.LoadModuleByID(string(module.ID), nil)
+		if err != nil {
+			return fmt.Errorf("loading %s: %w", module.ID, err)
+		}
+		kind, ok := loaded.(ModelProvider)
+		if !ok {
+			return fmt.Errorf("%s is no provider of models", module.ID)
+		}
+		a.modelKinds[module.ID.Name()] = kind
+	}
+	return nil
+}
+
+// bindModels resolves the configuration's models.
+func (c *Core) bindModels(a *App) (err error) {
+	var all accounts.Settings
+	providers, aliases := a.modelsToBind()
+	for i := range providers {
+		account, err := providers[i].Account()
+		if err != nil {
+			return fmt.Errorf("provider %s: %w", account.Name, err)
+		}
+		all.Accounts = append(all.Accounts, account)
+	}
+	for i := range aliases {
+		all.Models = append(all.Models, aliases[i].Model())
+	}
+	c.models, err = accounts.NewBase(a.modelKinds, c.UpstreamProblem, all)
+	return err
+}
+
+// newCatalog makes the catalogue of models. The data keys must be open.
+func (c *Core) newCatalog() *accounts.Catalog {
+	return accounts.New(accounts.Options{Base: c.models, Memory: c.resources.models, Store: c.Store, Vault: c.Keyring, Log: c.Log})
+}
+
+// modelsToBind returns the providers and aliases of the configuration, and those of development mode whose names are
+// free.
+func (a *App) modelsToBind() (providers []settings.Provider, aliases []settings.Alias) {
+	providers, aliases = a.Providers, a.Aliases
+	development := a.Development()
+	if development == nil {
+		return providers, aliases
+	}
+	brought := development.Models()
+	for _, p := range brought.Providers {
+		if !slices.ContainsFunc(a.Providers, func(own settings.Provider) bool {
+			return strings.EqualFold(own.Name, p.Name)
+		}) {
+			providers = append(slices.Clip(providers), p)
+		}
+	}
+	for _, alias := range brought.Aliases {
+		if !slices.ContainsFunc(a.Aliases, func(own settings.Alias) bool { return own.Name == alias.Name }) {
+			aliases = append(slices.Clip(aliases), alias)
+		}
+	}
+	return providers, aliases
+}
+
+// ErrNoRuntime reports that no site of the configuration serves models, so no model can be asked.
+var ErrNoRuntime = errors.New("the configuration has no durward_llm, which calls models")
+
+// ModelAsker lets the model of an alias of the caller's organization answer a prompt, as smart.Asker describes. The
+// tokens count for the caller; the request does not. The alias may lead to fallbacks, and never to a smart model.
+type ModelAsker func(ctx context.Context, call *Call, alias string, prompt smart.Prompt) (answer string, err error)
+
+// asking holds the function that calls models for other handlers.
+type asking struct {
+	asker atomic.Pointer[ModelAsker]
+}
+
+// ProvideModels is called by durward_llm when it is provisioned: other handlers ask models through it. When there are
+// several handlers, the last one stays; all do the same.
+func (a *App) ProvideModels(ask ModelAsker) {
+	a.coreMu.Lock()
+	defer a.coreMu.Unlock()
+	a.core.ProvideModels(ask)
+}
+
+// ProvideModels sets the function that asks models.
+func (c *Core) ProvideModels(ask ModelAsker) { c.asker.Store(&ask) }
+
+// AskModel has a model answer a prompt on the account of the call's caller. It fails with ErrNoRuntime when no site
+// serves models.
+func (c *Core) AskModel(ctx context.Context, call *Call, alias string, prompt smart.Prompt) (string, error) {
+	ask := c.asker.Load()
+	if ask == nil {
+		return "", ErrNoRuntime
+	}
+	return (*ask)(ctx, call, alias, prompt)
+}
+
+// Asks notes the alias that a call to a model asks for, for the access log and the request's trace.
+func (c *Call) Asks(ctx context.Context, alias string) {
+	c.Log.Model = alias
+	if span := trace.SpanFromContext(ctx); span.IsRecording() {
+		span.SetAttributes(attribute.String("durward.model", alias))
+	}
+}
+
+// Routed notes the model to which a smart model sends the call, for the access log, the request's trace and the
+// metrics.
+func (c *Call) Routed(ctx context.Context, d smart.Decision) {
+	c.Log.RoutedModel, c.Log.RouteReason = d.Alias, string(d.Reason)
+	if span := trace.SpanFromContext(ctx); span.IsRecording() {
+		span.SetAttributes(attribute.String("durward.routed_model", d.Alias), attribute.String("durward.route_reason", string(d.Reason)))
+	}
+	metrics.CountModelRoute(d)
+}

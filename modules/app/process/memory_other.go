@@ -1,0 +1,6 @@
+//go:build !linux
+
+package process
+
+// KeepMemoryPrivate does nothing on systems without such a protection.
+func KeepMemoryPrivate() error { return nil }
