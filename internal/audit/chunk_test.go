@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"bytes"
 	"errors"
 	"testing"
 
@@ -28,7 +27,7 @@ func unpacked(t testing.TB, c *storage.AuditChunk) []byte {
 // TestReadChunkTold checks that an error in a chunk names the record with the error.
 func TestReadChunkTold(t *testing.T) {
 	made := func() (storage.AuditChunk, []byte) {
-		w := newChunk("n", "00000001", acme, new([32]byte), 3, nil)
+		w := newChunk("n", "00000001", acme, new([32]byte), 3)
 		chain := format.ChainOf(acme, "n", "00000001")
 		chain.Sequence = 2
 		for range 3 {
@@ -37,7 +36,7 @@ func TestReadChunkTold(t *testing.T) {
 			w.add(chain.Sequence, &hash, text, 17)
 		}
 		c, _ := w.finish(nil)
-		return c, bytes.Clone(w.body)
+		return c, unpacked(t, &c)
 	}
 	for name, c := range map[string]struct {
 		change   func(c *storage.AuditChunk, body []byte) []byte
@@ -78,7 +77,7 @@ func TestReadChunkTold(t *testing.T) {
 
 // TestChunkWriter checks that a chunk knows its records, and when the next record goes into another one.
 func TestChunkWriter(t *testing.T) {
-	w := newChunk("n", "00000001", acme, new([32]byte), 1, nil)
+	w := newChunk("n", "00000001", acme, new([32]byte), 1)
 	for sequence := range int64(2) {
 		w.add(sequence+1, new([32]byte), []byte(`{"i":"x"}`), 17+sequence)
 	}
@@ -86,7 +85,7 @@ func TestChunkWriter(t *testing.T) {
 		t.Errorf("%+v", w.chunk)
 	}
 	for size, full := range map[int]bool{maxBatch: false, maxBatch + 1: true} {
-		if w := (&chunkWriter{body: make([]byte, size)}); w.full() != full {
+		if w := (&chunkWriter{body: new(make([]byte, size))}); w.full() != full {
 			t.Errorf("%d bytes: full: %v", size, !full)
 		}
 	}
@@ -94,9 +93,8 @@ func TestChunkWriter(t *testing.T) {
 
 // TestScratch checks that the scratch buffer of one chunk is used again for the next one.
 func TestScratch(t *testing.T) {
-	w := newChunk("n", "00000001", acme, new([32]byte), 1, nil)
-	_, made := w.finish(nil)
-	if _, used := w.finish(made); &used[:1][0] != &made[:1][0] {
+	_, made := newChunk("n", "00000001", acme, new([32]byte), 1).finish(nil)
+	if _, used := newChunk("n", "00000001", acme, new([32]byte), 1).finish(made); &used[:1][0] != &made[:1][0] {
 		t.Error("what is large enough is not used")
 	}
 }

@@ -190,7 +190,7 @@ func TestForkedJournal(t *testing.T) {
 func TestDisputed(t *testing.T) {
 	for name, put := range map[string]func(j *Journal, store *memory) error{
 		"records": func(j *Journal, store *memory) error {
-			w := newChunk(j.node, "00000001", acme, new([32]byte), 1, nil)
+			w := newChunk(j.node, "00000001", acme, new([32]byte), 1)
 			w.add(1, new([32]byte), []byte(`{"i":"","t":1}`), 1)
 			chunk, _ := w.finish(nil)
 			return store.AddAuditChunks(t.Context(), []storage.AuditChunk{chunk})
@@ -300,7 +300,7 @@ func otherChunk(t *testing.T, c *storage.AuditChunk) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newChunk(c.Node, c.Segment, c.OrganizationID, new([32]byte), c.First, nil)
+	w := newChunk(c.Node, c.Segment, c.OrganizationID, new([32]byte), c.First)
 	chain := format.ChainOf(c.OrganizationID, c.Node, c.Segment)
 	chain.Sequence = c.First - 1
 	for i := range records {

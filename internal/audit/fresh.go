@@ -13,10 +13,6 @@ const maxFresh = 8 << 20
 // ripeFresh is the size of unshipped records at which the journal asks the shipper to ship.
 const ripeFresh = maxFresh / 2
 
-// roomAbove is the capacity of a chunk's buffer beyond maxBatch. It has room for a part of the last record of a usual
-// chunk.
-const roomAbove = 16 << 10
-
 // part holds the records and checkpoints that were written to a segment between two offsets, in the form in which they
 // are shipped. So the shipper need not read and split lines that were just built. After a crash only the file counts.
 type part struct {
@@ -31,9 +27,8 @@ type part struct {
 // fresh holds the parts that are not shipped yet, in the order in which they were written. Only the last one grows. The
 // journal's lock guards it.
 type fresh struct {
-	parts   []*part
-	size    int      // of all parts
-	buffers [][]byte // of chunks that were shipped, for the next ones
+	parts []*part
+	size  int // of all parts
 }
 
 // begin starts a part for the lines that are written to a segment from this offset on.
@@ -65,25 +60,6 @@ func (f *fresh) grow(size int) {
 	f.size += size
 }
 
-// giveBack takes back a buffer that is not used any more.
-func (f *fresh) giveBack(b []byte) {
-	if len(f.buffers) < keptBuffers {
-		f.buffers = append(f.buffers, b)
-	}
-}
-
-// buffer returns a buffer for a new chunk. A chunk after a full chunk will be full too. So its buffer is allocated at
-// full size: growing it would take five times its size.
-func (f *fresh) buffer(full bool) (b []byte) {
-	if n := len(f.buffers); n > 0 {
-		b, f.buffers = f.buffers[n-1], f.buffers[:n-1]
-	}
-	if full && cap(b) < maxBatch {
-		b = make([]byte, 0, maxBatch+roomAbove)
-	}
-	return b
-}
-
 // collect adds the records in pending, which were written, to the growing part.
 func (j *Journal) collect() {
 	p := j.fresh.growing()
@@ -98,12 +74,12 @@ func (j *Journal) collect() {
 		a := &j.additions[i]
 		c := a.chain
 		if c.open == nil || c.open.full() {
-			c.open = newChunk(j.node, j.segment.name, c.OrganizationID, &a.previous, a.sequence, j.fresh.buffer(c.open != nil))
+			c.open = newChunk(j.node, j.segment.name, c.OrganizationID, &a.previous, a.sequence)
 			p.chunks = append(p.chunks, c.open)
 		}
-		before := len(c.open.body)
+		before := len(*c.open.body)
 		c.open.add(a.sequence, &a.hash, j.pending[a.start:a.end], a.at)
-		j.fresh.grow(len(c.open.body) - before)
+		j.fresh.grow(len(*c.open.body) - before)
 	}
 	if j.fresh.size > ripeFresh {
 		signal(j.ripe)
@@ -112,13 +88,7 @@ func (j *Journal) collect() {
 
 // dropFresh drops all parts, so that the shipper reads all unshipped records from the files.
 func (j *Journal) dropFresh() {
-	for _, p := range j.fresh.parts {
-		for _, w := range p.chunks {
-			j.fresh.giveBack(w.body)
-		}
-	}
 	j.fresh.parts, j.fresh.size = nil, 0
-	j.closeChunks()
 }
 
 func (j *Journal) closeChunks() {
@@ -130,13 +100,10 @@ func (j *Journal) closeChunks() {
 // take returns the part of a segment that begins at the offset from. Later records go into another part. When there is no
 // such part, take returns nil, and the file has to be read: to the offset end when it is not 0, because a part begins
 // there.
-func (j *Journal) take(number int, from int64, buffers [][]byte) (p *part, end int64) {
+func (j *Journal) take(number int, from int64) (p *part, end int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	f := &j.fresh
-	for _, b := range buffers {
-		f.giveBack(b)
-	}
 	at := slices.IndexFunc(f.parts, func(p *part) bool { return p.number >= number })
 	if at < 0 {
 		at = len(f.parts)

@@ -1,7 +1,10 @@
 package audit
 
 import (
+	"errors"
 	"math/rand/v2"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/durward-gateway/durward/internal/audit/format"
@@ -51,7 +54,7 @@ func TestFresh(t *testing.T) {
 				j.dropFresh()
 				j.mu.Unlock()
 			case 6: // another caller takes the kept part
-				j.take(1+random.IntN(ship.growing()), 0, nil)
+				j.take(1+random.IntN(ship.growing()), 0)
 			}
 		}
 		if err := j.Close(); err != nil {
@@ -74,42 +77,112 @@ func TestFresh(t *testing.T) {
 	}
 }
 
-// TestFreshBounded checks that the memory for unshipped records is bounded while the store is unreachable, and that
-// dropped records are read from files.
+// TestFreshBounded checks that the memory for unshipped records and checkpoints is bounded while the store is
+// unreachable, and that dropped records are read from files.
 func TestFreshBounded(t *testing.T) {
-	root, store := t.TempDir(), &memory{err: errDisk}
-	j := openJournal(t, testOptions(t, root))
-	ship := newShipper(j, store)
-	_ = ship.ship(t.Context()) // there are no records yet
-	e := intent("create_issue")
-	e.Detail = map[string]any{"much": string(make([]byte, 64<<10))}
-	const records = 40
-	for range records {
-		if err := j.Append(acme, e); err != nil {
-			t.Fatal(err)
+	large := intent("create_issue")
+	large.Detail = map[string]any{"much": strings.Repeat("x", 400<<10)}
+	for name, write := range map[string]func(j *Journal) error{
+		"records": func(j *Journal) error { return j.Append(acme, large) },
+		"checkpoints": func(j *Journal) error {
+			for i := range 3000 {
+				j.Stored(storage.AuditChain{OrganizationID: strconv.Itoa(i), Node: j.node, Segment: storage.AuditStoreSegment, Sequence: 1 + j.last.number})
+			}
+			return errors.Join(j.Checkpoint(), j.Append(acme, intent("create_issue")))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root, store := t.TempDir(), &memory{err: errDisk}
+			j := openJournal(t, testOptions(t, root))
+			leaveAlone(j)
+			ship := newShipper(j, store)
+			_ = ship.ship(t.Context()) // there are no records yet
+			const rounds = 30
+			most := 0
+			for range rounds {
+				if err := write(j); err != nil {
+					t.Fatal(err)
+				}
+				most = max(most, keptBytes(j))
+			}
+			if most < maxFresh/2 || most > maxFresh+1<<20 {
+				t.Errorf("%d bytes are kept at the most", most)
+			}
+			store.err = nil
+			for range 2 {
+				if err := errors.Join(j.Append(acme, intent("create_issue")), ship.ship(t.Context())); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if keptBytes(j) != 0 || j.fresh.size != 0 {
+				t.Errorf("of what is shipped, %d bytes are kept, and %d counted", keptBytes(j), j.fresh.size)
+			}
+			if n := stored(t, store, acme)["create_issue"]; n != rounds+2 {
+				t.Errorf("%d of %d records are stored", n, rounds+2)
+			}
+		})
+	}
+}
+
+// keptBytes returns the size of the records and checkpoints that a journal keeps for the shipper.
+func keptBytes(j *Journal) (n int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, p := range j.fresh.parts {
+		for _, w := range p.chunks {
+			n += len(*w.body)
 		}
-		j.mu.Lock()
-		kept := j.fresh.size
-		j.mu.Unlock()
-		if kept > maxFresh+1<<20 {
-			t.Fatalf("%d bytes are kept", kept)
+		for i := range p.checkpoints {
+			n += len(p.checkpoints[i].Data)
 		}
 	}
-	store.err = nil
-	for range 2 {
-		if err := j.Append(acme, intent("create_issue")); err != nil {
+	return n
+}
+
+// TestRipe checks that the journal asks for shipping once much is to be shipped, and not before.
+func TestRipe(t *testing.T) {
+	j := openJournal(t, testOptions(t, t.TempDir()))
+	leaveAlone(j)
+	large := intent("create_issue")
+	large.Detail = map[string]any{"much": strings.Repeat("x", 400<<10)}
+	for n := 1; n <= 20; n++ {
+		if err := j.Append(acme, large); err != nil {
 			t.Fatal(err)
 		}
-		if err := ship.ship(t.Context()); err != nil {
-			t.Fatal(err)
+		if ripe := len(j.ripe) > 0; ripe != (keptBytes(j) > ripeFresh) {
+			t.Fatalf("after %d bytes it asks: %v", keptBytes(j), ripe)
 		}
 	}
-	if report := wantClean(t, root, store); report.Records != records+2 {
-		t.Errorf("%+v", report)
+	if len(j.ripe) == 0 {
+		t.Error("it never asks")
 	}
-	chains, err := store.AuditChains(t.Context(), j.node)
-	if err != nil || len(chains) != 1 || chains[0].Sequence != records+2 {
-		t.Errorf("%+v, %v", chains, err)
+}
+
+// TestChunksAreBounded checks that a chain's records go into another chunk before one gets large.
+func TestChunksAreBounded(t *testing.T) {
+	for name, of := range map[string]func(*Journal, storage.Audits) *shipper{"from memory": newShipper, "from files": fileShipper} {
+		t.Run(name, func(t *testing.T) {
+			j, store := openJournal(t, testOptions(t, t.TempDir())), new(memory)
+			leaveAlone(j)
+			large := intent("create_issue")
+			large.Detail = map[string]any{"much": strings.Repeat("x", 400<<10)}
+			for range 18 {
+				if err := j.Append(acme, large); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := of(j, store).ship(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for i := range store.chunks {
+				if size := len(unpacked(t, &store.chunks[i])); size > maxBatch+1<<20 {
+					t.Errorf("a chunk has %d bytes", size)
+				}
+			}
+			if len(store.chunks) != 2 {
+				t.Errorf("%d chunks, want 2", len(store.chunks))
+			}
+		})
 	}
 }
 
@@ -135,27 +208,5 @@ func BenchmarkRecord(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-	}
-}
-
-// TestBuffers checks that a buffer is used again, and that the buffer after a full chunk is not grown in steps.
-func TestBuffers(t *testing.T) {
-	var f fresh
-	if b := f.buffer(false); cap(b) != 0 {
-		t.Errorf("%d bytes for a chunk that may stay small", cap(b))
-	}
-	whole := f.buffer(true)
-	if cap(whole) < maxBatch || len(whole) != 0 {
-		t.Errorf("after a full chunk: %d of %d bytes", len(whole), cap(whole))
-	}
-	f.giveBack(whole)
-	if again := f.buffer(true); cap(again) != cap(whole) || &again[:1][0] != &whole[:1][0] {
-		t.Error("a buffer that was given back is not used")
-	}
-	for range 2 * keptBuffers {
-		f.giveBack(whole)
-	}
-	if len(f.buffers) != keptBuffers {
-		t.Errorf("%d buffers are kept", len(f.buffers))
 	}
 }

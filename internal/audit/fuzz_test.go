@@ -99,7 +99,7 @@ func FuzzSegment(f *testing.F) {
 }
 
 func FuzzReadChunk(f *testing.F) {
-	w := newChunk("n", "00000001", acme, new([32]byte), 1, nil)
+	w := newChunk("n", "00000001", acme, new([32]byte), 1)
 	chain := storage.AuditChain{OrganizationID: acme, Node: "n", Segment: "00000001"}
 	e := intent("create_issue")
 	e.At = time.Unix(1_800_000_000, 0) // the same in every process of the fuzzer

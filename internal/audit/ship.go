@@ -21,10 +21,6 @@ import (
 // lines are one transaction of the store, and a query holds the texts of pageChunks chunks.
 const maxBatch = 4 << 20
 
-// keptBuffers is the number of buffers for chunks that are kept for reuse. It is the number in use while the shipper is a
-// little behind: a buffer that is not kept has to grow again from nothing.
-const keptBuffers = maxFresh / maxBatch
-
 // shipper copies the segments of one directory to the store, and removes those that have ended and are in the store.
 type shipper struct {
 	dir, node string
@@ -35,7 +31,7 @@ type shipper struct {
 	growing func() int
 	// take returns the part of a segment that the journal has kept from an offset on, see Journal.take. nil: the journal
 	// keeps none.
-	take func(number int, from int64, buffers [][]byte) (p *part, end int64)
+	take func(number int, from int64) (p *part, end int64)
 	// unstored counts records that stay in the files because the store cannot keep them or has others in their place.
 	unstored *atomic.Int64
 
@@ -47,7 +43,6 @@ type shipper struct {
 	batch   batch // records that the store has not taken yet, which must be sent again unchanged
 	shipped int64 // bytes of lines, since the start
 
-	buffers [][]byte // buffers of chunks that the store has
 	scratch []byte
 }
 
@@ -84,7 +79,6 @@ type shippedChain struct {
 
 type batch struct {
 	chunks      []storage.AuditChunk
-	buffers     [][]byte // which may hold the chunks' data
 	checkpoints []storage.AuditCheckpoint
 }
 
@@ -156,23 +150,12 @@ func (s *shipper) shipSegment(ctx context.Context) error {
 	end := int64(0)
 	if s.take != nil {
 		var p *part
-		p, end = s.take(s.at.number, s.at.offset, s.buffers)
-		s.buffers = nil
-		if p != nil && s.isNew(p) {
+		p, end = s.take(s.at.number, s.at.offset)
+		if p != nil {
 			return s.shipPart(ctx, p)
 		}
 	}
 	return s.shipFile(ctx, end)
-}
-
-// isNew reports whether the store has no record of a part. That is so when this process began the segment.
-func (s *shipper) isNew(p *part) bool {
-	for _, w := range p.chunks {
-		if s.chain(w.chunk.OrganizationID).there >= w.chunk.First {
-			return false
-		}
-	}
-	return true
 }
 
 // shipPart sends a part that the journal has kept.
@@ -188,7 +171,7 @@ func (s *shipper) shipPart(ctx context.Context, p *part) error {
 		s.finish(c)
 	}
 	s.batch.checkpoints = append(s.batch.checkpoints, p.checkpoints...)
-	s.at.final = s.at.final || p.final
+	s.at.final = p.final
 	s.shipped += p.to - s.at.offset
 	s.at.offset, s.at.parser.Format = p.to, format.SegmentFormat
 	return s.send(ctx)
@@ -295,15 +278,11 @@ func (s *shipper) record(r *format.Record) (begun *shippedChain) {
 		s.unstored.Add(1)
 		return nil
 	}
-	if c.open != nil && (r.Sequence != c.open.chunk.Last+1 || c.open.full()) {
-		s.finish(c) // full, or tampered with: the existing records are shipped, and a verification finds the gap
+	if c.open != nil && r.Sequence != c.open.chunk.Last+1 {
+		s.finish(c) // tampered with: the existing records are shipped, and a verification finds the gap
 	}
 	if c.open == nil {
-		var buffer []byte
-		if n := len(s.buffers); n > 0 {
-			buffer, s.buffers = s.buffers[n-1], s.buffers[:n-1]
-		}
-		c.open, begun = newChunk(s.node, segments.Name(s.at.number), c.OrganizationID, &before, r.Sequence, buffer), c
+		c.open, begun = newChunk(s.node, segments.Name(s.at.number), c.OrganizationID, &before, r.Sequence), c
 	}
 	c.open.add(r.Sequence, &r.Hash, r.Text, format.NanosOf(r.Text))
 	return begun
@@ -321,7 +300,7 @@ func (s *shipper) finish(c *shippedChain) {
 		last.Sequence, last.Hash = chunk.Last, c.open.last
 		chunk.MAC = last.Sealed(s.keys.MACs)
 	}
-	s.batch.chunks, s.batch.buffers = append(s.batch.chunks, chunk), append(s.batch.buffers, c.open.body)
+	s.batch.chunks = append(s.batch.chunks, chunk)
 	c.open = nil
 }
 
@@ -361,7 +340,7 @@ func (s *shipper) sendChunks(ctx context.Context) error {
 	}
 	err := s.store.AddAuditChunks(ctx, s.batch.chunks)
 	if err == nil {
-		s.sent(len(s.batch.chunks))
+		s.batch.chunks = nil
 	}
 	if !errors.Is(err, storage.ErrConflict) && !storage.Unstorable(err) {
 		return err
@@ -383,7 +362,7 @@ func (s *shipper) sendChunks(ctx context.Context) error {
 		case err != nil:
 			return err
 		}
-		s.sent(1)
+		s.batch.chunks = s.batch.chunks[1:]
 	}
 	return nil
 }
@@ -395,15 +374,6 @@ func (s *shipper) keep(c *shippedChain, chunk *storage.AuditChunk, cause error) 
 	s.unstored.Add(chunk.Last - chunk.First + 1)
 	s.log.Error("the store cannot keep audit records: they stay in the journal, with what follows in their chain and segment; everything else goes on",
 		"organization", chunk.OrganizationID, "node", s.node, "segment", chunk.Segment, "first", chunk.First, "last", chunk.Last, "error", cause.Error())
-}
-
-// sent removes the first chunks from the batch.
-func (s *shipper) sent(n int) {
-	s.buffers = append(s.buffers, s.batch.buffers[:min(n, keptBuffers-len(s.buffers))]...)
-	s.batch.chunks, s.batch.buffers = s.batch.chunks[n:], s.batch.buffers[n:]
-	if len(s.batch.chunks) == 0 {
-		s.batch.chunks, s.batch.buffers = nil, nil
-	}
 }
 
 // dispute notes that the store has other data than the segment. The segment's file is kept.

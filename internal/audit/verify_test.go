@@ -386,7 +386,7 @@ func TestTampering(t *testing.T) {
 			s.chunk(t).OrganizationID = other
 		}, "segment 00000002"},
 		"store: a chunk without records": {func(t *testing.T, s *scene) {
-			w := newChunk(s.journal.node, "00000005", acme, new([32]byte), 1, nil)
+			w := newChunk(s.journal.node, "00000005", acme, new([32]byte), 1)
 			c, _ := w.finish(nil)
 			s.store.chunks = append(s.store.chunks, c)
 		}, "the chunk has no record"},
@@ -484,7 +484,7 @@ func TestTampering(t *testing.T) {
 func forgedChunk(node, segment string) storage.AuditChunk {
 	chain, text := format.ChainOf(acme, node, segment), format.AppendEntry(nil, outcomeOf(intent("forged")))
 	hash, _ := format.Next(&chain, text, nil)
-	w := newChunk(node, segment, acme, new([32]byte), 1, nil)
+	w := newChunk(node, segment, acme, new([32]byte), 1)
 	w.add(1, &hash, text, format.NanosOf(text))
 	c, _ := w.finish(nil)
 	c.MAC = storage.AuditMAC{1}

@@ -253,7 +253,7 @@ func TestForgedHeader(t *testing.T) {
 			if err := os.Remove(segments.Path(j.dir, 2) + segments.DamagedSuffix); err != nil {
 				t.Fatal(err)
 			}
-			w := newChunk(j.node, chain.Segment, acme, new([32]byte), 1, nil)
+			w := newChunk(j.node, chain.Segment, acme, new([32]byte), 1)
 			w.add(1, &hash, text, format.NanosOf(text))
 			forged, _ := w.finish(nil)
 			forged.MAC = storage.AuditMAC{1}
