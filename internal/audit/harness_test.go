@@ -252,6 +252,16 @@ func openJournal(t testing.TB, o Options) *Journal {
 	return j
 }
 
+// Checkpoint writes a checkpoint now, if anything was recorded since the last one.
+func (j *Journal) Checkpoint() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := errors.Join(j.usable(), j.flushAll()); err != nil || (!j.segment.moved && len(j.stored) == 0) {
+		return err
+	}
+	return j.checkpoint(false)
+}
+
 func intent(tool string) *storage.AuditEntry {
 	now := time.Now()
 	return &storage.AuditEntry{

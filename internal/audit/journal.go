@@ -149,7 +149,7 @@ type Journal struct {
 	// syncing is held while a segment is synced. It is taken before mu. The kernel reports a failed sync only once, so a
 	// second sync of the same file beside a failing one would succeed.
 	syncing sync.Mutex
-	synced  atomic.Int64 // how many of the written bytes are known to be on the disk, or were given up
+	synced  atomic.Int64 // up to which of the written bytes the disk has those that it has not lost; set with syncing held
 	unsure  unsure       // mu guards it
 
 	stop chan struct{}
@@ -247,19 +247,6 @@ func (j *Journal) Flush() error {
 		return errClosed
 	}
 	return j.flushAll()
-}
-
-// Checkpoint writes a checkpoint now, if anything was recorded since the last one.
-func (j *Journal) Checkpoint() error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if err := j.usable(); err != nil {
-		return err
-	}
-	if err := j.flushAll(); err != nil || (!j.segment.moved && len(j.stored) == 0) {
-		return err
-	}
-	return j.checkpoint(false)
 }
 
 // Close ends the segment with its final checkpoint.

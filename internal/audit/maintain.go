@@ -27,7 +27,7 @@ func (j *Journal) syncTo(mark int64) error {
 		signal(j.rotation)
 		return j.noteUnsynced(err)
 	}
-	j.noteSynced(target)
+	j.synced.Store(target)
 	return nil
 }
 
@@ -57,15 +57,6 @@ func (u *unsure) add(from, to int64, cause error) {
 
 // has reports whether a record that ends at mark is in the range.
 func (u unsure) has(mark int64) bool { return u.from < mark && mark <= u.to }
-
-func (j *Journal) noteSynced(mark int64) {
-	for {
-		known := j.synced.Load()
-		if known >= mark || j.synced.CompareAndSwap(known, mark) {
-			return
-		}
-	}
-}
 
 // write writes the records that may wait.
 func (j *Journal) write() {

@@ -42,17 +42,6 @@ func TestSegmentAge(t *testing.T) {
 	}
 }
 
-// TestNoteSynced checks that what is known to be on the disk only grows.
-func TestNoteSynced(t *testing.T) {
-	j := new(Journal)
-	for _, mark := range []int64{5, 3, 5, 7} {
-		j.noteSynced(mark)
-		if got := j.synced.Load(); got < mark || got < 5 {
-			t.Errorf("%d after %d", got, mark)
-		}
-	}
-}
-
 // TestLaterIsTriedAgain checks that a record that may wait is written once the disk takes it, without another record.
 func TestLaterIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

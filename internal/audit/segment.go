@@ -151,7 +151,6 @@ func (j *Journal) open(number int) error {
 	j.fresh.begin(number, 0)
 	j.fresh.growing().to = j.segment.size
 	j.torn, j.failure = false, nil
-	j.noteSynced(j.written)
 	return nil
 }
 
@@ -200,7 +199,7 @@ func (j *Journal) notice() {
 	at, err := os.Lstat(j.segment.path)
 	switch {
 	case err != nil && !errors.Is(err, os.ErrNotExist):
-	case err != nil || !os.SameFile(at, j.segment.at):
+	case !os.SameFile(at, j.segment.at): // nor is no file
 		j.failure = errGone
 		j.options.Log.Error("a file of the audit journal was removed or replaced: records in it that the store does not have are lost", "segment", j.segment.name)
 	case at.Size() < j.segment.size:
@@ -232,7 +231,7 @@ func (j *Journal) end() error {
 	if err := j.segment.file.Sync(); err != nil {
 		return j.noteUnsynced(err)
 	}
-	j.noteSynced(j.written)
+	j.synced.Store(j.written)
 	return nil
 }
 
