@@ -189,7 +189,11 @@ func TestRingForeign(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := wantClean(t, root, new(memory))
-			again := openJournal(t, testOptions(t, root))
+			o, log := loggedOptions(t, root)
+			again := openJournal(t, o)
+			if said := log.count("the ring of an audit journal cannot be removed"); (said == 1) != (name == "a directory") {
+				t.Errorf("it is said %d times that the ring cannot be removed", said)
+			}
 			intents(t, again, 3)
 			after := wantClean(t, root, new(memory))
 			if before.Records != 3 || after.Records != 6 || again.node != j.node {

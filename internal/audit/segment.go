@@ -301,11 +301,9 @@ func (j *Journal) recover(number int) (kept bool, err error) {
 	}
 	size := all.Size
 	more := all.Follow(ring.Behind(number, size))
-	if all.Header != nil && all.Header.Checkpoint >= j.last.number {
-		j.last.number, j.last.hash = all.Header.Checkpoint, all.Header.Previous
-	}
-	if c := all.Checkpoint; c != nil {
-		j.last.number, j.last.hash = c.Number, format.CheckpointHash(c)
+	// This process knows its own last checkpoint, also when the file has lost it: a verification finds that it is missing.
+	if number != j.segment.number {
+		j.follow(all)
 	}
 	if all.Final && len(more) == 0 {
 		return true, syncPath(path) // the process that ended it may not have synced it
@@ -338,6 +336,16 @@ func (j *Journal) recover(number int) (kept bool, err error) {
 	j.last = last
 	j.options.Log.Warn("the audit journal was not closed; it is recovered", "segment", segments.Name(number), "records", all.Records, "cut_bytes", cut)
 	return true, f.Sync()
+}
+
+// follow takes the last checkpoint of a segment that another process has left.
+func (j *Journal) follow(all *segments.Found) {
+	if all.Header != nil && all.Header.Checkpoint >= j.last.number {
+		j.last.number, j.last.hash = all.Header.Checkpoint, all.Header.Previous
+	}
+	if c := all.Checkpoint; c != nil {
+		j.last.number, j.last.hash = c.Number, format.CheckpointHash(c)
+	}
 }
 
 // keys returns the keys of the journal's gateway.

@@ -15,6 +15,7 @@ import (
 	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/internal/audit/former"
 	"github.com/durward-gateway/durward/internal/audit/segments"
+	"github.com/durward-gateway/durward/internal/audit/verify"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -79,15 +80,18 @@ func TestClaim(t *testing.T) {
 	const node = "0011223344556677"
 	for name, tc := range map[string]struct {
 		versions []int // formats of the segments
+		trusted  func(dir string) bool
 		says     string
 		taken    bool
 	}{
-		"no segments":   {nil, "", false},
-		"this format":   {[]int{format.SegmentFormat}, "", true},
-		"later format":  {[]int{format.SegmentFormat, format.SegmentFormat + 1}, "a later durward has left an audit journal", false},
-		"oldest format": {[]int{format.LongSegmentFormat}, "a former durward has left an audit journal", false},
-		"without MACs":  {[]int{format.SegmentFormat, format.BareSegmentFormat}, "a former durward has left an audit journal", false},
-		"no first line": {[]int{0}, "", true},
+		"no segments":   {nil, nil, "", false},
+		"this format":   {[]int{format.SegmentFormat}, nil, "", true},
+		"later format":  {[]int{format.SegmentFormat, format.SegmentFormat + 1}, nil, "a later durward has left an audit journal", false},
+		"oldest format": {[]int{format.LongSegmentFormat}, nil, "a former durward has left an audit journal", false},
+		"without MACs":  {[]int{format.SegmentFormat, format.BareSegmentFormat}, nil, "a former durward has left an audit journal", false},
+		"no first line": {[]int{0}, nil, "", true},
+		"trusted":       {[]int{format.SegmentFormat}, func(dir string) bool { return filepath.Base(dir) == node }, "", true},
+		"not trusted":   {[]int{format.SegmentFormat}, func(dir string) bool { return filepath.Base(dir) != node }, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
@@ -103,7 +107,7 @@ func TestClaim(t *testing.T) {
 				appendFile(t, segments.Path(dir, i+1), first)
 			}
 			o, log := loggedOptions(t, root)
-			claimed, unlock, err := claim(root, o.Log, nil)
+			claimed, unlock, err := claim(root, o.Log, tc.trusted)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -163,35 +167,52 @@ func TestFirstLine(t *testing.T) {
 	}
 }
 
-// TestCutOff checks that the journal notices that its file was cut off, says so once, and goes on in another one.
+// TestCutOff checks that the journal notices that its file was cut off, says so once, and goes on in another one. A
+// verification finds the gap when a checkpoint had covered it.
 func TestCutOff(t *testing.T) {
-	dir := t.TempDir()
-	o, log := loggedOptions(t, dir)
-	j := openJournal(t, o)
-	leaveAlone(j)
-	for range 3 {
-		if err := j.Append(acme, intent("create_issue")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	path := segments.Path(j.dir, 1)
-	if err := os.Truncate(path, int64(len(readFile(t, path))-10)); err != nil {
-		t.Fatal(err)
-	}
-	j.notice()
-	j.notice()
-	if !errors.Is(j.failure, errFault) || log.count("was cut off") != 1 {
-		t.Errorf("%v; %s", j.failure, &log.text)
-	}
-	if err := j.advance(); err != nil || j.segment.number != 2 {
-		t.Fatalf("segment %d: %v", j.segment.number, err)
-	}
-	if err := j.Append(acme, intent("create_issue")); err != nil {
-		t.Fatal(err)
-	}
-	// No checkpoint covers the record that was cut off: the log alone tells of it.
-	if report := wantClean(t, dir, new(memory)); report.Records != 3 {
-		t.Errorf("%d records", report.Records)
+	for name, tc := range map[string]struct {
+		keep    func(text string) int
+		records int // that are there in the end
+		aside   bool
+		found   bool
+	}{
+		"within a record": {func(text string) int { return len(text) - 10 }, 3, false, false},
+		"before a checkpoint": {func(text string) int {
+			return strings.Index(text, "create_issue") + strings.Index(text[strings.Index(text, "create_issue"):], "\n") + 1
+		}, 2, false, true},
+		"all of it": {func(string) int { return 0 }, 1, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			o, log := loggedOptions(t, dir)
+			j := openJournal(t, o)
+			leaveAlone(j)
+			intents(t, j, 1)
+			if err := j.Checkpoint(); err != nil {
+				t.Fatal(err)
+			}
+			intents(t, j, 2)
+			path := segments.Path(j.dir, 1)
+			if err := os.Truncate(path, int64(tc.keep(readFile(t, path)))); err != nil {
+				t.Fatal(err)
+			}
+			j.notice()
+			j.notice()
+			if !errors.Is(j.failure, errFault) || log.count("was cut off") != 1 {
+				t.Errorf("%v; %s", j.failure, &log.text)
+			}
+			if err := j.advance(); err != nil || j.segment.number != 2 {
+				t.Fatalf("segment %d: %v", j.segment.number, err)
+			}
+			intents(t, j, 1)
+			if _, err := os.Stat(path + segments.DamagedSuffix); (err == nil) != tc.aside || (log.count("is set aside") == 1) != tc.aside {
+				t.Errorf("set aside: %v; %s", err, &log.text)
+			}
+			report, err := verify.Log(t.Context(), verify.Journals{Dir: dir, All: true}, new(memory), sharedKeys())
+			if err != nil || report.Records != tc.records || (len(report.Findings) > 0) != tc.found {
+				t.Errorf("%d records, %v, %v", report.Records, report.Findings, err)
+			}
+		})
 	}
 }
 
@@ -223,13 +244,19 @@ func TestNotice(t *testing.T) {
 
 // TestWriteFault checks that a file whose existing part cannot be written is left at once.
 func TestWriteFault(t *testing.T) {
-	o, disk := faultyOptions(t, t.TempDir())
+	o, log := loggedOptions(t, t.TempDir())
+	faulty, disk := faultyOptions(t, "")
+	o.create = faulty.create
 	j := openJournal(t, o)
 	leaveAlone(j)
 	first := disk()
 	first.set(func() { first.write = errFault })
+	j.Later(acme, intent("waits"))
 	if err := j.Append(acme, intent("create_issue")); !errors.Is(err, ErrUnavailable) {
 		t.Fatalf("acknowledged: %v", err)
+	}
+	if err := j.Flush(); !errors.Is(err, errFault) || log.count("its disk fails") != 1 {
+		t.Errorf("%v; %s", err, &log.text)
 	}
 	select {
 	case <-j.rotation:
