@@ -2,6 +2,7 @@ package audit
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -244,7 +245,11 @@ func TestRecovery(t *testing.T) {
 			}
 			kill(t, j)
 			tear(t, j, c.tail)
-			again := openJournal(t, testOptions(t, dir))
+			o, log := loggedOptions(t, dir)
+			again := openJournal(t, o)
+			if want := fmt.Sprintf("segment=00000001 records=3 cut_bytes=%d", c.cut); log.count("it is recovered") != 1 || log.count(want) != 1 {
+				t.Errorf("%s is not in %s", want, &log.text)
+			}
 			report := wantClean(t, dir, store)
 			if report.Records != c.records || len(report.Notes) != 0 {
 				t.Errorf("%+v", report)
@@ -476,6 +481,11 @@ func TestWaitBehindFailedSync(t *testing.T) {
 	first.set(func() { first.sync = errDisk })
 	if err := j.syncTo(marks[1]); !errors.Is(err, errDisk) {
 		t.Error(err)
+	}
+	select {
+	case <-j.rotation:
+	default:
+		t.Error("another segment waits for the next tick")
 	}
 	first.set(func() { first.sync = nil }) // the kernel reports it once
 	for _, segment := range []string{"that failed", "behind it"} {

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -96,4 +97,92 @@ func TestFaultsAreLogged(t *testing.T) {
 			t.Errorf("it does not go on: %v", err)
 		}
 	})
+}
+
+// TestSyncedInTime checks that a record is on the disk 50 ms later, and that the disk has a rest when there is nothing new.
+func TestSyncedInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, disk := faultyOptions(t, t.TempDir())
+		j := openJournal(t, o)
+		syncs := func() (n int) {
+			disk().set(func() { n = disk().synced })
+			return n
+		}
+		pass(time.Second)
+		if n := syncs(); n != 1 {
+			t.Errorf("an empty segment is synced %d times", n)
+		}
+		if err := j.Append(acme, intent("create_issue")); err != nil {
+			t.Fatal(err)
+		}
+		mark := j.writtenSoFar()
+		pass(SyncEvery)
+		if j.synced.Load() < mark || syncs() < 2 {
+			t.Errorf("%d of %d bytes are synced", j.synced.Load(), mark)
+		}
+		pass(time.Second)
+		n := syncs()
+		pass(time.Minute)
+		if more := syncs() - n; more != 0 {
+			t.Errorf("%d more syncs without a record", more)
+		}
+	})
+}
+
+// TestFullSegment checks that a segment ends as soon as it has its size, and not before.
+func TestFullSegment(t *testing.T) {
+	o := testOptions(t, t.TempDir())
+	j := openJournal(t, o)
+	leaveAlone(j)
+	asked := func() bool {
+		select {
+		case <-j.rotation:
+			return true
+		default:
+			return false
+		}
+	}
+	intents(t, j, 1)
+	j.options.SegmentSize = j.segment.size + 1
+	if err := j.advance(); err != nil || j.segment.number != 1 || asked() {
+		t.Errorf("segment %d a byte too early, %v", j.segment.number, err)
+	}
+	intents(t, j, 1)
+	if !asked() {
+		t.Error("the full segment waits for the next tick")
+	}
+	j.options.SegmentSize = j.segment.size
+	if err := j.advance(); err != nil || j.segment.number != 2 {
+		t.Errorf("segment %d when it is full, %v", j.segment.number, err)
+	}
+}
+
+// TestFormerSegmentIsSure checks that a failing sync puts no doubt on records of the segment before, which was synced when
+// it ended.
+func TestFormerSegmentIsSure(t *testing.T) {
+	o, disk := faultyOptions(t, t.TempDir())
+	j := openJournal(t, o)
+	leaveAlone(j)
+	intents(t, j, 1)
+	former := j.writtenSoFar()
+	if err := turn(j); err != nil {
+		t.Fatal(err)
+	}
+	intents(t, j, 1)
+	second := disk()
+	second.set(func() { second.sync = errDisk })
+	if err := j.syncTo(j.writtenSoFar()); !errors.Is(err, errDisk) {
+		t.Errorf("who waits for its record is told %v", err)
+	}
+	for _, when := range []string{"beside the segment that fails", "beside the next one"} {
+		if err := j.syncTo(former); err != nil {
+			t.Errorf("%s who waits for the former segment is told %v", when, err)
+		}
+		if err := j.advance(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if disk() == second {
+		t.Error("the journal went on with the same file")
+	}
 }

@@ -89,18 +89,31 @@ func TestRefusedUsersAreSwept(t *testing.T) {
 	}
 }
 
-// TestUnrecorded checks that the number of unrecorded refusals is recorded in each organization's own log.
+// TestUnrecorded checks that the number of unrecorded refusals is recorded in each organization's own log, within seconds
+// and at the end.
 func TestUnrecorded(t *testing.T) {
-	store := new(memory)
-	trail := newTrail(t, testOptions(t, t.TempDir()), store)
-	for range refusalBurst + 7 {
-		trail.AllowRefusal(acme, "mallory")
-	}
-	if err := trail.Close(); err != nil {
-		t.Fatal(err)
-	}
-	page, err := query.Page(t.Context(), store, query.Filter{OrganizationID: acme, To: time.Now().Add(time.Hour)}, storage.PageRequest{Number: 1})
-	if err != nil || page.Total != 1 || page.Items[0].Event != "refusals.unrecorded" || page.Items[0].Detail["refusals"] != float64(7) {
-		t.Errorf("%+v, %v", page.Items, err)
+	for name, then := range map[string]func(*Trail) error{
+		"while it runs": func(*Trail) error { pass(shipEvery + time.Millisecond); return nil },
+		"at the end":    (*Trail).Close,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := new(memory)
+				trail := newTrail(t, testOptions(t, t.TempDir()), store)
+				for range refusalBurst + 7 {
+					trail.AllowRefusal(acme, "mallory")
+				}
+				if err := then(trail); err != nil {
+					t.Fatal(err)
+				}
+				page, err := query.Page(t.Context(), store, query.Filter{OrganizationID: acme, To: time.Now().Add(time.Hour)}, storage.PageRequest{Number: 1})
+				if err != nil || page.Total != 1 || page.Items[0].Event != "refusals.unrecorded" || page.Items[0].Detail["refusals"] != float64(7) {
+					t.Errorf("%+v, %v", page.Items, err)
+				}
+				if n := trail.Losses()["refusals"]; n != 7 {
+					t.Errorf("%d are counted", n)
+				}
+			})
+		})
 	}
 }

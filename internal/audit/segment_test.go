@@ -306,6 +306,29 @@ func TestCheckpoints(t *testing.T) {
 	}
 }
 
+// TestCheckpointOfNothing checks that a checkpoint lists no chain of which the disk has taken no record.
+func TestCheckpointOfNothing(t *testing.T) {
+	dir := t.TempDir()
+	o, disk := faultyOptions(t, dir)
+	j := openJournal(t, o)
+	leaveAlone(j)
+	disk().set(func() { disk().write = errDisk })
+	if err := j.Append(other, intent("refused")); !errors.Is(err, errDisk) {
+		t.Fatal(err)
+	}
+	disk().set(func() { disk().write = nil })
+	intents(t, j, 1)
+	if err := errors.Join(j.Checkpoint(), j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range checkpointsOf(t, j, 1) {
+		if got := headsOf(c); !slices.Equal(got, []string{acme}) {
+			t.Errorf("it lists %v", got)
+		}
+	}
+	wantClean(t, dir, new(memory))
+}
+
 // TestCheckpointsWhenDue checks that a checkpoint is made when it is due and something is new, and not otherwise.
 func TestCheckpointsWhenDue(t *testing.T) {
 	o := testOptions(t, t.TempDir())

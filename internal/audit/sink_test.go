@@ -234,12 +234,22 @@ func TestSinkOpened(t *testing.T) {
 
 // counting is a sink that counts the records of each write, and fails on request.
 type counting struct {
+	name  string
 	mu    sync.Mutex
 	given []int
 	err   error
 }
 
-func (*counting) Name() string { return "counting" }
+func (s *counting) Name() string { return s.name }
+
+func (s *counting) total() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, n1 := range s.given {
+		n += n1
+	}
+	return n
+}
 
 func (s *counting) Write(ctx context.Context, records []format.Exported) error {
 	s.mu.Lock()
