@@ -35,9 +35,8 @@ type scene struct {
 func newScene(t *testing.T) *scene {
 	t.Helper()
 	s := &scene{root: t.TempDir(), store: new(memory)}
-	o := testOptions(t, s.root)
-	o.CheckpointEvery = time.Hour // the checkpoints are made below
-	s.journal = openJournal(t, o)
+	s.journal = openJournal(t, testOptions(t, s.root))
+	leaveAlone(s.journal) // the checkpoints are made below
 	s.dir = s.journal.dir
 	ship := newShipper(s.journal, s.store)
 	trail := &Trail{journal: s.journal, store: s.store}
