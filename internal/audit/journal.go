@@ -122,7 +122,6 @@ type Journal struct {
 	mu        sync.Mutex
 	closed    bool
 	former    bool   // an older durward has left it, whose records have no MACs
-	waiting   bool   // the writing goroutine has been woken to write pending
 	torn      bool   // the file may have a part of a line after segment.size
 	stuck     bool   // the last write failed; only the writing goroutine tries again what waits
 	failure   error  // the disk could not be synced: no more records go into this segment

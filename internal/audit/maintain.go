@@ -60,23 +60,19 @@ func (u unsure) has(mark int64) bool { return u.from < mark && mark <= u.to }
 
 // write writes the records that may wait.
 func (j *Journal) write() {
-	timer := time.NewTimer(0)
-	<-timer.C
 	for {
 		select {
 		case <-j.stop:
 			return
 		case <-j.wake:
 		}
-		timer.Reset(laterDelay)
-		<-timer.C // Close waits for it too
+		<-time.After(laterDelay) // Close waits for it too
 		j.mu.Lock()
-		j.waiting = false
-		if err := j.flushAll(); err != nil {
-			j.waiting = true
+		err := j.flushAll()
+		j.mu.Unlock()
+		if err != nil {
 			signal(j.wake)
 		}
-		j.mu.Unlock()
 	}
 }
 

@@ -91,16 +91,12 @@ func (j *Journal) later(organization string, put func(*chain)) {
 	if err == nil {
 		put(c)
 	}
-	wake := err == nil && !j.waiting
-	j.waiting = j.waiting || wake
 	j.mu.Unlock()
 	if err != nil {
 		j.lost.Add(1)
 		return
 	}
-	if wake {
-		signal(j.wake)
-	}
+	signal(j.wake)
 }
 
 // overfull reports whether so many records wait that no more may be added.

@@ -40,7 +40,6 @@ type feed struct {
 	done    chan struct{}
 	lost    atomic.Int64
 	passing atomic.Int64           // number of records that the sink is writing
-	over    atomic.Bool            // close no longer waits for the sink
 	failure atomic.Pointer[string] // the last error
 }
 
@@ -67,7 +66,7 @@ func (f *feed) run() {
 		case r := <-f.queue:
 			f.pass(r)
 		case <-f.stop:
-			for !f.over.Load() {
+			for {
 				select {
 				case r := <-f.queue:
 					f.pass(r)
@@ -75,7 +74,6 @@ func (f *feed) run() {
 					return
 				}
 			}
-			return
 		}
 	}
 }
@@ -111,7 +109,6 @@ func (f *feed) close() {
 	select {
 	case <-f.done:
 	case <-timer.C:
-		f.over.Store(true)
 		f.lost.Add(f.passing.Swap(0))
 	}
 	for {
@@ -179,13 +176,13 @@ func (s *FileSink) Write(ctx context.Context, records []format.Exported) error {
 // cutBack removes the last n bytes, which were just written, where that is possible.
 func (s *FileSink) cutBack(n int) bool {
 	at, err := s.file.Stat()
-	return err == nil && at.Mode().IsRegular() && at.Size() >= int64(n) && s.file.Truncate(at.Size()-int64(n)) == nil
+	return err == nil && s.file.Truncate(at.Size()-int64(n)) == nil // not where nothing has a size, as in a pipe
 }
 
 // endsTorn reports whether a file ends with a part of a line, for example after the process was killed while it wrote.
 func endsTorn(path string) bool {
 	at, err := os.Stat(path)
-	if err != nil || !at.Mode().IsRegular() || at.Size() == 0 {
+	if err != nil || !at.Mode().IsRegular() {
 		return false
 	}
 	f, err := os.Open(path)
@@ -194,7 +191,7 @@ func endsTorn(path string) bool {
 	}
 	defer f.Close()
 	var last [1]byte
-	_, err = f.ReadAt(last[:], at.Size()-1)
+	_, err = f.ReadAt(last[:], at.Size()-1) // an empty file has none
 	return err == nil && last[0] != '\n'
 }
 

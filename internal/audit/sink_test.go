@@ -23,7 +23,15 @@ import (
 type shortFile struct {
 	sinkFile
 	room int
-	keep bool // written bytes cannot be removed
+	keep bool  // written bytes cannot be removed
+	stat error // of the question how long it is
+}
+
+func (f *shortFile) Stat() (os.FileInfo, error) {
+	if f.stat != nil {
+		return nil, f.stat
+	}
+	return f.sinkFile.Stat()
 }
 
 func (f *shortFile) Write(b []byte) (int, error) {
@@ -52,9 +60,13 @@ func exported(tool string, n int) (all []format.Exported) {
 // of another.
 func TestSinkShort(t *testing.T) {
 	for name, c := range map[string]struct {
-		keep, killed bool
-		torn         int
-	}{"cut back": {}, "kept": {keep: true, torn: 1}, "killed": {keep: true, killed: true, torn: 1}} {
+		keep, killed, full bool
+		stat               error
+		torn               int
+	}{
+		"cut back": {}, "kept": {keep: true, torn: 1}, "killed": {keep: true, killed: true, torn: 1},
+		"of unknown length": {stat: errDisk, torn: 1}, "nothing fits": {keep: true, full: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "sink")
 			s := NewFileSink(path)
@@ -63,7 +75,11 @@ func TestSinkShort(t *testing.T) {
 				t.Fatal(err)
 			}
 			size := len(readFile(t, path))
-			s.file = &shortFile{sinkFile: s.file, room: size/2 + 10, keep: c.keep}
+			room, want := size/2+10, 4+c.torn // one of the lines fits
+			if c.full {
+				room = 0
+			}
+			s.file = &shortFile{sinkFile: s.file, room: room, keep: c.keep, stat: c.stat}
 			if err := write(2); err == nil {
 				t.Fatal("a part of it is taken for all")
 			}
@@ -82,7 +98,7 @@ func TestSinkShort(t *testing.T) {
 					torn++
 				}
 			}
-			if want := 4 + c.torn; whole != want || torn != c.torn {
+			if whole != want || torn != c.torn {
 				t.Errorf("%d lines are whole and %d are not", whole, torn)
 			}
 		})
@@ -238,6 +254,7 @@ type counting struct {
 	mu    sync.Mutex
 	given []int
 	err   error
+	ended int
 }
 
 func (s *counting) Name() string { return s.name }
@@ -261,7 +278,12 @@ func (s *counting) Write(ctx context.Context, records []format.Exported) error {
 	return s.err
 }
 
-func (*counting) Close() error { return nil }
+func (s *counting) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended++
+	return nil
+}
 
 // TestFeed checks that a sink gets the waiting records, no more than a bound at once, also when it is closed. Records of
 // a failed write are counted as lost.
@@ -281,6 +303,9 @@ func TestFeed(t *testing.T) {
 		lost, text := int64(0), f.failure.Load()
 		if fails != nil {
 			lost = n
+		}
+		if s.ended != 1 {
+			t.Errorf("the sink is closed %d times", s.ended)
 		}
 		if f.lost.Load() != lost || (text != nil) != (fails != nil) || text != nil && *text != errDisk.Error() || f.passing.Load() != 0 {
 			t.Errorf("%d are lost", f.lost.Load())

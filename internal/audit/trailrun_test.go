@@ -92,8 +92,12 @@ func TestShippedByItself(t *testing.T) {
 		}
 		appendMany()
 		pass(shipCheck + time.Millisecond)
+		if got := stored(t, store.memory, acme)["tool"]; got < 4 {
+			t.Errorf("many: %d are in the store", got)
+		}
+		pass(shipEvery)
 		n := 1 + shipBacklog>>20 + 1
-		want("many", n)
+		want("later", n)
 
 		store.set(func() { store.away, store.tries = storage.ErrUnavailable, 0 })
 		appendMany()
