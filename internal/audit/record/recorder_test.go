@@ -1,6 +1,7 @@
 package record
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -83,6 +84,21 @@ func TestEvent(t *testing.T) {
 	}
 }
 
+// TestWith checks that the entry of a write is complete, and is still that of the caller until the write happens.
+func TestWith(t *testing.T) {
+	l := newLog(t, Settings{})
+	ctx, e, err := l.With(t.Context(), l.organization, storage.AuditEntry{Event: "made"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !e.At.Equal(l.now) || e.Kind != storage.AuditAdmin || len(e.ID) != len(format.NewID(l.now)) {
+		t.Errorf("%+v", e)
+	}
+	if asked := storage.AuditOf(ctx); asked == nil || asked.OrganizationID != l.organization || len(asked.Entries) != 1 || &asked.Entries[0] != e {
+		t.Errorf("the write records %+v", asked)
+	}
+}
+
 // TestRefusals checks how refused credentials and writes are recorded, and that one user cannot fill the log.
 func TestRefusals(t *testing.T) {
 	l := newLog(t, Settings{})
@@ -153,6 +169,39 @@ func TestSettings(t *testing.T) {
 		if l.AddArguments(&e, text); (e.Arguments != nil) != kept || (e.Detail["arguments_bytes"] == size) == kept {
 			t.Errorf("%d bytes: %d kept, %v", size, len(e.Arguments), e.Detail)
 		}
+	}
+}
+
+// sink hands on the records that it gets.
+type sink chan format.Exported
+
+func (sink) Name() string { return "sink" }
+
+func (s sink) Write(_ context.Context, records []format.Exported) error {
+	for _, r := range records {
+		s <- r
+	}
+	return nil
+}
+
+func (sink) Close() error { return nil }
+
+// TestStart checks that a configuration's sinks get the records.
+func TestStart(t *testing.T) {
+	l, got := newLog(t, Settings{}), make(sink, 8)
+	if err := l.Start([]audit.Sink{got}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Event(t.Context(), l.organization, storage.AuditEntry{Event: "told"}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case r := <-got:
+		if r.Organization != l.organization || !strings.Contains(string(r.Entry), `"event":"told"`) {
+			t.Errorf("%+v", r)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("the sink gets nothing")
 	}
 }
 

@@ -3,6 +3,7 @@ package record
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/durward-gateway/durward/internal/api/secretname"
@@ -19,13 +20,9 @@ type redaction map[string]bool
 // end.
 func (r redaction) has(name string) bool {
 	name = secretname.Plain(name)
-	for _, name := range [...]string{name, strings.TrimPrefix(name, "x")} {
-		one := strings.TrimSuffix(name, "s")
-		if r[name] || r[one] || secretname.Is(name) || secretname.Is(one) {
-			return true
-		}
-	}
-	return false
+	bare := strings.TrimPrefix(name, "x")
+	spellings := [...]string{name, strings.TrimSuffix(name, "s"), bare, strings.TrimSuffix(bare, "s")}
+	return slices.ContainsFunc(spellings[:], func(name string) bool { return r[name] || secretname.Is(name) })
 }
 
 func newRedaction(names []string) redaction {

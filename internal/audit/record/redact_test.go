@@ -31,6 +31,11 @@ func TestRedaction(t *testing.T) {
 			t.Errorf("%q is replaced", name)
 		}
 	}
+	for _, name := range []string{"Address", "x-address", "XAxis"} {
+		if !newRedaction([]string{"address", "x_axis"}).has(name) {
+			t.Errorf("%q is kept", name)
+		}
+	}
 	if newRedaction([]string{"", "-"}).has("x") {
 		t.Error("a name of nothing replaces others")
 	}

@@ -129,6 +129,18 @@ func TestDecisionsAreRecorded(t *testing.T) {
 	}
 }
 
+// TestDecisionOfTheRequestsUser checks that a decision that names nobody is recorded as one of the request's user.
+func TestDecisionOfTheRequestsUser(t *testing.T) {
+	store, inner := recordingStore(t, false)
+	ctx := storage.WithAudit(t.Context(), &storage.Audited{OrganizationID: "o", Entries: []storage.AuditEntry{{UserID: "admin"}}})
+	if _, err := store.DecideApproval(ctx, "o", "a", storage.ApprovalDecision{Approve: true}); err != nil {
+		t.Fatal(err)
+	}
+	if e := inner.recorded[0]; e.UserID != "admin" || e.Detail["by"] != nil {
+		t.Errorf("%+v", e)
+	}
+}
+
 // TestNewObjectsAreNamed checks that the record of a request names what the request made.
 func TestNewObjectsAreNamed(t *testing.T) {
 	store, inner := recordingStore(t, false)
