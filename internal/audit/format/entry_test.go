@@ -145,6 +145,25 @@ func TestChainStart(t *testing.T) {
 	}
 }
 
+// TestBehindHash checks that the hash before a record counts, whatever its sequence is: a crafted chunk may say that a
+// chain's first record follows a hash, or that a later one follows none.
+func TestBehindHash(t *testing.T) {
+	text := AppendEntry(nil, intent("create_issue"))
+	start := ChainOf(acme, "n", "s")
+	name := start.NameHash()
+	for sequence, before := range map[int64][sha256.Size]byte{0: {1}, 4: {}} {
+		c := start
+		c.Sequence, c.Hash = sequence, before
+		want := sha256.Sum256(slices.Concat(before[:], []byte{2, 0, 0, 0, 0, 0, 0, 0, byte(sequence + 1)}, text))
+		if hash, _ := Next(&c, text, nil); hash != want {
+			t.Errorf("record %d behind %x has another hash", sequence+1, before)
+		}
+	}
+	if hash, _ := Next(&start, text, nil); hash != sha256.Sum256(slices.Concat(name[:], []byte{2, 0, 0, 0, 0, 0, 0, 0, 1}, text)) {
+		t.Error("the first record does not follow the chain's name")
+	}
+}
+
 func TestNewID(t *testing.T) {
 	at := time.UnixMilli(0x0190aabbccdd)
 	one, two := NewID(at), NewID(at)

@@ -52,12 +52,8 @@ const (
 	MarkSize = 4
 )
 
-func (t tag) String() string {
-	if t > 0 && int(t) < len(fields) {
-		return fields[t].name
-	}
-	return fmt.Sprintf("field %d", byte(t))
-}
+// String returns the name of a field that the table has.
+func (t tag) String() string { return fields[t].name }
 
 // appendField appends a field.
 func appendField[T string | []byte](b []byte, t tag, value T) []byte {

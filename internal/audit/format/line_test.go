@@ -54,31 +54,37 @@ func TestMalformed(t *testing.T) {
 		fields []byte
 		want   string // "": it is a record
 	}{
-		"whole":                    {all(organization, sequence, hash, mac, text), ""},
-		"without a MAC":            {all(organization, sequence, hash, text), ""},
-		"of no organization":       {all(appendField(nil, tagOrganization, ""), sequence, hash, mac, text), ""},
-		"an unknown field":         {all(organization, sequence, hash, mac, []byte{99, 0}, text), "field 99 is not known"},
-		"an unknown field at last": {all(organization, sequence, hash, mac, text, []byte{8, 0}), "bytes follow its text"},
-		"field 0":                  {all(organization, sequence, []byte{0, 0}), "field 0 is not known"},
-		"two in another order":     {all(organization, hash, sequence, mac, text), "its hash is where its sequence should be"},
-		"one twice":                {all(organization, sequence, sequence, hash, mac, text), "its sequence is where its hash should be"},
-		"without a text":           {all(organization, sequence, hash, mac), "a field is missing"},
-		"bytes after it":           {all(organization, sequence, hash, mac, text, text), "bytes follow its text"},
-		"a field of chunks":        {all(organization, sequence, hash, appendField(nil, tagMark, "mark")), "its mark is where its text should be"},
-		"a long length":            {all(long(organization), sequence, hash, mac, text), "the length of its organization is impossible"},
-		"an endless length":        {all(organization, []byte{byte(tagSequence)}, bytes.Repeat([]byte{0xff}, 11)), "the length of its sequence is impossible"},
-		"a length without an end":  {all(organization, []byte{byte(tagSequence), 0x80}), "the length of its sequence is impossible"},
-		"a short hash":             {all(organization, sequence, appendField(nil, tagHash, "short"), mac, text), "the length of its hash is impossible"},
-		"a text cut off":           {all(organization, sequence, hash, mac, text[:len(text)-1]), "the length of its text is impossible"},
-		"an empty text":            {all(organization, sequence, hash, mac, appendField(nil, tagText, "")), "the length of its text is impossible"},
-		"no organization's id":     {all(appendField(nil, tagOrganization, "a b"), sequence, hash, mac, text), "its organization is no id"},
-		"a long organization":      {all(appendField(nil, tagOrganization, strings.Repeat("x", 65)), sequence, hash, mac, text), "the length of its organization is impossible"},
-		"a MAC of zeros":           {all(organization, sequence, hash, appendField(nil, tagMAC, make([]byte, macSize)), text), "its mac is no MAC"},
-		"sequence 0":               {all(organization, appendField(nil, tagSequence, "\x00"), hash, mac, text), "its sequence is impossible"},
-		"a sequence with a zero":   {all(organization, appendField(nil, tagSequence, "\x00\x01"), hash, mac, text), "its sequence is impossible"},
-		"a negative sequence":      {all(organization, appendField(nil, tagSequence, "\xff\xff\xff\xff\xff\xff\xff\xff"), hash, mac, text), "its sequence is impossible"},
-		"too high a sequence":      {all(organization, appendField(nil, tagSequence, "\x7f\xff\xff\xff\xff\xff\xff\xff"), hash, mac, text), "its sequence is impossible"},
-		"nothing":                  {nil, "a field is missing"},
+		"whole":                     {all(organization, sequence, hash, mac, text), ""},
+		"without a MAC":             {all(organization, sequence, hash, text), ""},
+		"of no organization":        {all(appendField(nil, tagOrganization, ""), sequence, hash, mac, text), ""},
+		"an unknown field":          {all(organization, sequence, hash, mac, []byte{99, 0}, text), "field 99 is not known"},
+		"an unknown field at last":  {all(organization, sequence, hash, mac, text, []byte{8, 0}), "bytes follow its text"},
+		"field 0":                   {all(organization, sequence, []byte{0, 0}), "field 0 is not known"},
+		"two in another order":      {all(organization, hash, sequence, mac, text), "its hash is where its sequence should be"},
+		"one twice":                 {all(organization, sequence, sequence, hash, mac, text), "its sequence is where its hash should be"},
+		"without a text":            {all(organization, sequence, hash, mac), "a field is missing"},
+		"bytes after it":            {all(organization, sequence, hash, mac, text, text), "bytes follow its text"},
+		"a field of chunks":         {all(organization, sequence, hash, appendField(nil, tagMark, "mark")), "its mark is where its text should be"},
+		"a long length":             {all(long(organization), sequence, hash, mac, text), "the length of its organization is impossible"},
+		"an endless length":         {all(organization, []byte{byte(tagSequence)}, bytes.Repeat([]byte{0xff}, 11)), "the length of its sequence is impossible"},
+		"a length without an end":   {all(organization, []byte{byte(tagSequence), 0x80}), "the length of its sequence is impossible"},
+		"a short hash":              {all(organization, sequence, appendField(nil, tagHash, "short"), mac, text), "the length of its hash is impossible"},
+		"a text cut off":            {all(organization, sequence, hash, mac, text[:len(text)-1]), "the length of its text is impossible"},
+		"an empty text":             {all(organization, sequence, hash, mac, appendField(nil, tagText, "")), "the length of its text is impossible"},
+		"no organization's id":      {all(appendField(nil, tagOrganization, "a b"), sequence, hash, mac, text), "its organization is no id"},
+		"a long organization":       {all(appendField(nil, tagOrganization, strings.Repeat("x", 65)), sequence, hash, mac, text), "the length of its organization is impossible"},
+		"a MAC of zeros":            {all(organization, sequence, hash, appendField(nil, tagMAC, make([]byte, macSize)), text), "its mac is no MAC"},
+		"sequence 0":                {all(organization, appendField(nil, tagSequence, "\x00"), hash, mac, text), "its sequence is impossible"},
+		"a sequence with a zero":    {all(organization, appendField(nil, tagSequence, "\x00\x01"), hash, mac, text), "its sequence is impossible"},
+		"a negative sequence":       {all(organization, appendField(nil, tagSequence, "\xff\xff\xff\xff\xff\xff\xff\xff"), hash, mac, text), "its sequence is impossible"},
+		"too high a sequence":       {all(organization, appendField(nil, tagSequence, "\x7f\xff\xff\xff\xff\xff\xff\xff"), hash, mac, text), "its sequence is impossible"},
+		"the highest sequence":      {all(organization, appendField(nil, tagSequence, "\x0d\xe0\xb6\xb3\xa7\x63\xff\xff"), hash, mac, text), ""},
+		"a sequence too much":       {all(organization, appendField(nil, tagSequence, "\x0d\xe0\xb6\xb3\xa7\x64\x00\x00"), hash, mac, text), "its sequence is impossible"},
+		"the field behind the last": {all(organization, sequence, hash, mac, []byte{byte(tagMark) + 1, 0}, text), "field 8 is not known"},
+		"without MAC and text":      {all(organization, sequence, hash), "a field is missing"},
+		"an organization's tag":     {[]byte{byte(tagOrganization)}, "the length of its organization is impossible"},
+		"a mark for a text":         {all(organization, sequence, hash, mac, appendField(nil, tagMark, "mark"), text), "its mark is where its text should be"},
+		"nothing":                   {nil, "a field is missing"},
 	} {
 		_, _, err := ParseRecord(appendEscaped(nil, c.fields), nil)
 		if (err == nil) != (c.want == "") || err != nil && (!errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), c.want)) {
@@ -103,6 +109,12 @@ func TestEscapes(t *testing.T) {
 	r := Record{Organization: []byte(acme), Sequence: 10, Text: []byte(`{"i":"x"}`)}
 	if _, _, err := ParseRecord(slices.Concat([]byte{byte(tagOrganization), 0}, lineOf(&r)[2+len(acme):]), nil); !errors.Is(err, ErrMalformed) {
 		t.Errorf("a zero that is not escaped: %v", err)
+	}
+	if _, _, err := ParseRecord(bytes.Replace(lineOf(&r), []byte{escape, '\n' + escaped}, []byte{'\n'}, 1), nil); !errors.Is(err, ErrMalformed) {
+		t.Errorf("a line end that is not escaped: %v", err)
+	}
+	if IsRecord(nil) || IsRecord([]byte("{")) {
+		t.Error("a line without the tag of an organization is a record")
 	}
 }
 
