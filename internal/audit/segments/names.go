@@ -71,9 +71,9 @@ func FormatOf(dir string, number int) int {
 		return 0
 	}
 	defer f.Close()
-	first, err := format.NewLines(f).Next()
+	first, _ := format.NewLines(f).Next() // nil when there is none
 	var h format.Header
-	if err != nil || json.Unmarshal(first, &h) != nil {
+	if json.Unmarshal(first, &h) != nil {
 		return 0
 	}
 	return h.Format
