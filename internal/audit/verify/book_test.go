@@ -133,7 +133,7 @@ func (b *book) ship(organization, node, segment string, by key, times ...time.Ti
 	body := format.AppendChunkHead(nil, &c.Hash)
 	chunk := storage.AuditChunk{OrganizationID: organization, Node: node, Segment: segment, First: c.Sequence + 1, Last: c.Sequence + int64(len(times))}
 	for _, at := range times {
-		text := format.AppendEntry(nil, &storage.AuditEntry{ID: "call", At: at, Kind: storage.AuditCall, Event: "decision"})
+		text := entryAt(at)
 		hash, _ := format.Next(&c, text, nil)
 		body = format.AppendChunkRecord(body, &hash, text)
 	}
@@ -147,6 +147,11 @@ func (b *book) ship(organization, node, segment string, by key, times ...time.Ti
 	b.setEnd(c)
 }
 
+// entryAt returns the text of a record in a journal.
+func entryAt(at time.Time) []byte {
+	return format.AppendEntry(nil, &storage.AuditEntry{ID: "call", At: at, Kind: storage.AuditCall, Event: "decision"})
+}
+
 // sign writes a checkpoint over all chains of the store's own records and of the segment. edit (nil: nothing) changes it
 // before it is signed.
 func (b *book) sign(node, segment string, at time.Time, edit func(c *format.Checkpoint)) {
@@ -157,15 +162,20 @@ func (b *book) sign(node, segment string, at time.Time, edit func(c *format.Chec
 			c.Chains = append(c.Chains, format.HeadOf(&end))
 		}
 	}
+	b.checkpoints = append(b.checkpoints, b.signed(c, edit))
+}
+
+// signed signs a checkpoint that the node's next one follows. edit (nil: nothing) changes it before.
+func (b *book) signed(c format.Checkpoint, edit func(c *format.Checkpoint)) storage.AuditCheckpoint {
 	if edit != nil {
 		edit(&c)
 	}
 	signed := c.Sign(gateway)
-	b.checkpoints = append(b.checkpoints, signed)
 	if b.last == nil {
 		b.last = make(map[string]format.Checkpoint)
 	}
-	b.last[node] = format.Checkpoint{Number: c.Number, Previous: format.CheckpointHash(&signed)}
+	b.last[c.Node] = format.Checkpoint{Number: c.Number, Previous: format.CheckpointHash(&signed)}
+	return signed
 }
 
 func final(c *format.Checkpoint) { c.Final = true }

@@ -106,15 +106,15 @@ func (b *book) chunk(organization, segment string, first int64) int {
 	})
 }
 
-// signed returns the index of node A's checkpoint with this number.
-func (b *book) signed(number int64) int {
+// numbered returns the index of node A's checkpoint with this number.
+func (b *book) numbered(number int64) int {
 	return slices.IndexFunc(b.checkpoints, func(c storage.AuditCheckpoint) bool { return c.Node == nodeA && c.Number == number })
 }
 
 // signAgain signs a checkpoint of node A again after a change, and leaves those after it as they are.
 func (b *book) signAgain(t *testing.T, number int64, edit func(c *format.Checkpoint)) storage.AuditCheckpoint {
 	t.Helper()
-	c, err := format.ReadCheckpoint(b.checkpoints[b.signed(number)].Data)
+	c, err := format.ReadCheckpoint(b.checkpoints[b.numbered(number)].Data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestTamperedStore(t *testing.T) {
 	drop := func(numbers ...int64) func(t *testing.T, b *book) {
 		return func(_ *testing.T, b *book) {
 			for _, number := range numbers {
-				i := b.signed(number)
+				i := b.numbered(number)
 				b.checkpoints = slices.Delete(b.checkpoints, i, i+1)
 			}
 		}
@@ -154,10 +154,10 @@ func TestTamperedStore(t *testing.T) {
 		return func(_ *testing.T, b *book) { change(&b.chunks[b.chunk(acme, "00000001", first)]) }
 	}
 	checkpoint := func(number int64, change func(c *storage.AuditCheckpoint)) func(t *testing.T, b *book) {
-		return func(_ *testing.T, b *book) { change(&b.checkpoints[b.signed(number)]) }
+		return func(_ *testing.T, b *book) { change(&b.checkpoints[b.numbered(number)]) }
 	}
 	again := func(number int64, edit func(c *format.Checkpoint)) func(t *testing.T, b *book) {
-		return func(t *testing.T, b *book) { b.checkpoints[b.signed(number)] = b.signAgain(t, number, edit) }
+		return func(t *testing.T, b *book) { b.checkpoints[b.numbered(number)] = b.signAgain(t, number, edit) }
 	}
 	for name, c := range map[string]struct {
 		tamper func(t *testing.T, b *book)
@@ -182,7 +182,7 @@ func TestTamperedStore(t *testing.T) {
 		"another checkpoint of the same number": {func(t *testing.T, b *book) {
 			b.checkpoints = append(b.checkpoints, b.signAgain(t, 3, func(c *format.Checkpoint) { c.Time = c.Time.Add(time.Second) }))
 		}, []string{second + ": there are two different checkpoints 3: the journal or the store was rolled back"}},
-		"a checkpoint twice": {func(_ *testing.T, b *book) { b.checkpoints = append(b.checkpoints, b.checkpoints[b.signed(3)]) }, nil},
+		"a checkpoint twice": {func(_ *testing.T, b *book) { b.checkpoints = append(b.checkpoints, b.checkpoints[b.numbered(3)]) }, nil},
 		"a checkpoint that follows another one": {again(1, func(c *format.Checkpoint) { c.Previous = "00" }), []string{
 			first + ": checkpoint 1 does not follow checkpoint 0", first + ": checkpoint 2 does not follow checkpoint 1",
 		}},
@@ -240,10 +240,10 @@ func TestTamperedStore(t *testing.T) {
 			acme1 + ", record 1: in the store does not match its hash: unknown format of a chunk", acme1 + ", record 4: does not follow the record before it",
 		}},
 		"a chunk's MAC": {chunk(4, func(c *storage.AuditChunk) { c.MAC[0] ^= 1 }), []string{acme1 + ", record 5: in the store " + foreignMAC}},
-		"a chunk that begins within another one": {func(_ *testing.T, b *book) { overlap(b, 3, 4) }, []string{
+		"a chunk that begins within another one": {func(_ *testing.T, b *book) { overlap(b, "00000001", 3, 4) }, []string{
 			acme1 + ", record 3: records 3 to 3 are in the store twice", acme1 + ", record 4: records 4 to 4 are in the store twice",
 		}},
-		"a chunk that begins within the last one": {func(_ *testing.T, b *book) { overlap(b, 5, 6) }, []string{
+		"a chunk that begins within the last one": {func(_ *testing.T, b *book) { overlap(b, "00000001", 5, 6) }, []string{
 			acme1 + ", record 5: is not the record that checkpoint 1 was signed over", acme1 + ", record 5: is not the record that checkpoint 2 was signed over",
 			acme1 + ", record 5: records 5 to 5 are in the store twice", acme1 + ", record 6: was added after the segment had ended",
 		}},
@@ -262,12 +262,12 @@ func TestTamperedStore(t *testing.T) {
 }
 
 // overlap adds a chunk of other records at a place that the chain already has.
-func overlap(b *book, first, last int64) {
+func overlap(b *book, segment string, first, last int64) {
 	forged := new(book)
-	c := format.ChainOf(acme, nodeA, "00000001")
+	c := format.ChainOf(acme, nodeA, segment)
 	c.Sequence = first - 1
 	forged.setEnd(c)
-	forged.ship(acme, nodeA, "00000001", gateway, slices.Repeat([]time.Time{start}, int(last-first)+1)...)
+	forged.ship(acme, nodeA, segment, gateway, slices.Repeat([]time.Time{start}, int(last-first)+1)...)
 	b.chunks = append(b.chunks, forged.chunks...)
 }
 
