@@ -201,7 +201,8 @@ func TestDisputed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := new(memory)
-			j := openJournal(t, testOptions(t, t.TempDir()))
+			o, log := loggedOptions(t, t.TempDir())
+			j := openJournal(t, o)
 			leaveAlone(j)
 			ship := newShipper(j, store)
 			appendSome(t, j, acme, "lost", 3)
@@ -222,6 +223,9 @@ func TestDisputed(t *testing.T) {
 			}
 			if kept := readFile(t, segments.Path(j.dir, 1)+segments.DamagedSuffix); strings.Count(kept, `"lost"`) != 3 {
 				t.Errorf("%q", kept)
+			}
+			if log.count("the store has something else in the place") != 1 {
+				t.Error("it is not told once")
 			}
 		})
 	}

@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -237,11 +236,9 @@ func (s *shipper) collect(lines *format.Lines) (more bool, err error) {
 		case l.Checkpoint != nil && !s.keys.Signed(l.Checkpoint):
 			s.at.damaged = true
 		case l.Checkpoint != nil:
-			c := *l.Checkpoint
-			c.Data, c.Signature = bytes.Clone(c.Data), bytes.Clone(c.Signature)
-			s.batch.checkpoints = append(s.batch.checkpoints, c)
-			said, err := format.ReadCheckpoint(c.Data)
-			s.at.final = err == nil && said.Final
+			s.batch.checkpoints = append(s.batch.checkpoints, *l.Checkpoint)
+			said, _ := format.ReadCheckpoint(l.Checkpoint.Data) // the parser has read it
+			s.at.final = said.Final
 		default:
 			if c := s.record(&l.Record); c != nil {
 				made = append(made, c)

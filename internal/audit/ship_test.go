@@ -72,6 +72,7 @@ func TestShippedSegments(t *testing.T) {
 		"whole":                                {nil, nil, false, map[string]int{"one": 3}},
 		"with a checkpoint in it":              {periodic, nil, false, map[string]int{"one": 3}},
 		"with a checkpoint of another gateway": {foreign, nil, true, map[string]int{"one": 3}},
+		"with a line that nobody can read":     {func(j *Journal) { appendFile(t, segments.Path(j.dir, 1), "#\n") }, nil, true, map[string]int{"one": 3}},
 		"without its final checkpoint": {periodic, func(j *Journal, _ *shipper) {
 			path := segments.Path(j.dir, 1)
 			lines := strings.SplitAfter(readFile(t, path), "\n")
