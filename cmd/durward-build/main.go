@@ -10,6 +10,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -18,6 +19,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 )
@@ -42,10 +44,11 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	flags.SetOutput(stderr)
 	manifestPath := flags.String("manifest", defaultManifest, "the build manifest `file`")
 	output := flags.String("output", "", "the binary to write (default durward, on Windows durward.exe)")
-	var added []addition
+	var m manifest
+	var added []func()
 	flags.Func("with", "add a plugin: `module[@version][=replacement]`; may be given more than once", func(s string) error {
-		a, err := parseAddition(s)
-		added = append(added, a)
+		p, replacedBy, err := parseWith(s)
+		added = append(added, func() { m.add(p, replacedBy) })
 		return err
 	})
 	if err := flags.Parse(args); err != nil {
@@ -55,17 +58,17 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 		return fmt.Errorf("unexpected argument %q: plugins are added with --with", flags.Arg(0))
 	}
 
-	m, err := loadManifest(*manifestPath)
-	if err != nil {
+	var err error
+	if m, err = loadManifest(*manifestPath); err != nil {
 		return err
 	}
-	if err := m.add(added); err != nil {
-		return err
+	for _, add := range added { // they take precedence over the manifest's
+		add()
 	}
 	target := *output
 	if target == "" {
 		target = "durward"
-		if m.targetOS() == "windows" {
+		if cmp.Or(m.OS, runtime.GOOS) == "windows" {
 			target += ".exe"
 		}
 	}
@@ -76,36 +79,15 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	return b.build(ctx)
 }
 
-// addition holds one --with.
-type addition struct {
-	plugin      plugin
-	replacement string
-}
-
-func parseAddition(s string) (addition, error) {
-	rest, replacement, replaced := strings.Cut(s, "=")
-	path, version, versioned := strings.Cut(rest, "@")
-	a := addition{plugin: plugin{ModulePath: path, Version: version}}
-	if err := a.plugin.check(); err != nil {
-		return a, err
+// parseWith reads a --with. Unlike in a manifest, a directory is relative to the working directory.
+func parseWith(s string) (p plugin, replacedBy string, err error) {
+	query, replacedBy, replaced := strings.Cut(s, "=")
+	if !queryPattern.MatchString(query) || replaced && !newPattern.MatchString(replacedBy) {
+		return p, "", errors.New("want module[@version], and after = a directory (./dir, ../dir, /dir) or module@version")
 	}
-	if versioned && version == "" {
-		return a, errors.New("the version after @ is empty")
+	p.ModulePath, p.Version, _ = strings.Cut(query, "@")
+	if isPath(replacedBy) {
+		replacedBy, err = filepath.Abs(replacedBy)
 	}
-	if !replaced {
-		return a, nil
-	}
-	if replacement == "" {
-		return a, errors.New("the replacement after = is empty")
-	}
-	// Unlike in a manifest, a path on the command line is relative to the working directory.
-	if isPath(replacement) {
-		abs, err := filepath.Abs(replacement)
-		if err != nil {
-			return a, fmt.Errorf("resolving the replacement: %w", err)
-		}
-		replacement = abs
-	}
-	a.replacement = replacement
-	return a, nil
+	return p, replacedBy, err
 }

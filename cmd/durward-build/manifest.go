@@ -4,14 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 
+	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
@@ -36,15 +35,19 @@ type replacement struct{ Old, New string }
 
 // These patterns keep the Go commands from reading a value as a flag, or as a second word (CWE-88).
 var (
-	modulePattern  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._~/+-]*$`)
-	versionPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._~/+-]*$`)
-	caddyPattern   = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
+	name           = `[A-Za-z0-9][A-Za-z0-9._~/+-]*`
+	modulePattern  = regexp.MustCompile(`^` + name + `$`)
+	queryPattern   = regexp.MustCompile(`^` + name + `(@` + name + `)?$`)
+	versionPattern = regexp.MustCompile(`^(` + name + `)?$`)
+	newPattern     = regexp.MustCompile(`^(\.|\.\.|\.\.?/.*|/.*|[A-Za-z]:.*|` + name + `@` + name + `)$`)
+	caddyPattern   = regexp.MustCompile(`^(v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?)?$`)
 	targetPattern  = regexp.MustCompile(`^[a-z0-9]*$`)
 )
 
+// loadManifest reads a manifest. Paths of replacements are relative to its directory.
 func loadManifest(path string) (manifest, error) {
 	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, os.ErrNotExist) {
 		return manifest{}, fmt.Errorf("there is no manifest %s: write one ({} is enough) or name it with --manifest", path)
 	}
 	if err != nil {
@@ -63,129 +66,82 @@ func loadManifest(path string) (manifest, error) {
 
 // parseManifest reads the manifest's text. Paths of replacements are relative to dir.
 func parseManifest(text []byte, dir string) (manifest, error) {
-	root, err := strictjson.Parse(text, strictjson.Limits{})
-	if err != nil {
+	if _, err := strictjson.Parse(text, strictjson.Limits{}); err != nil {
 		return manifest{}, locate(err, text)
 	}
-	var m manifest
-	err = readObject(root, "the manifest", map[string]func(strictjson.Value, string) error{
-		"caddy_version": stringInto(&m.CaddyVersion),
-		"plugins":       listInto(&m.Plugins, readPlugin),
-		"replacements":  listInto(&m.Replacements, readReplacement),
-		"build_flags":   flagsInto(&m.BuildFlags),
-		"mod_flags":     flagsInto(&m.ModFlags),
-		"os":            stringInto(&m.OS),
-		"arch":          stringInto(&m.Arch),
-	})
+	o, err := validate.ParseBody(text, strictjson.Limits{})
 	if err != nil {
 		return manifest{}, err
 	}
-	for i, r := range m.Replacements {
-		if isPath(r.New) && !filepath.IsAbs(r.New) {
-			m.Replacements[i].New = filepath.Join(dir, r.New)
-		}
+	m := manifest{
+		CaddyVersion: o.Text("caddy_version", validate.Text{Pattern: caddyPattern}).Value,
+		BuildFlags:   readFlags(o, "build_flags"), ModFlags: readFlags(o, "mod_flags"),
+		OS: o.Text("os", validate.Text{Pattern: targetPattern}).Value, Arch: o.Text("arch", validate.Text{Pattern: targetPattern}).Value,
 	}
-	return m, m.check()
+	for i, p := range o.Objects("plugins", validate.List{}).Value {
+		read := plugin{p.Text("module_path", validate.Text{Flags: validate.Required, Pattern: modulePattern}).Value, p.Text("version", validate.Text{Pattern: versionPattern}).Value}
+		if slices.ContainsFunc(m.Plugins, func(other plugin) bool { return other.ModulePath == read.ModulePath }) {
+			o.Report(validate.ValueError, "it is named twice", "plugins", i, "module_path")
+		}
+		m.Plugins = append(m.Plugins, read)
+		p.Only()
+	}
+	for i, r := range o.Objects("replacements", validate.List{}).Value {
+		read := replacement{r.Text("old", validate.Text{Flags: validate.Required, Pattern: queryPattern}).Value, r.Text("new", validate.Text{Flags: validate.Required, Pattern: newPattern}).Value}
+		if slices.ContainsFunc(m.Replacements, func(other replacement) bool { return other.Old == read.Old }) {
+			o.Report(validate.ValueError, "it is replaced twice", "replacements", i, "old")
+		}
+		if isPath(read.New) && !filepath.IsAbs(read.New) {
+			read.New = filepath.Join(dir, read.New)
+		}
+		m.Replacements = append(m.Replacements, read)
+		r.Only()
+	}
+	o.Only()
+	return m, o.Err()
 }
 
-// locate adds to a syntax error its place in the text, and the field there.
+// locate adds to a syntax error its line, and what stands there.
 func locate(err error, text []byte) error {
 	var syntax *strictjson.SyntaxError
 	if !errors.As(err, &syntax) || syntax.Offset < 0 || syntax.Offset >= len(text) {
 		return err
 	}
-	line := 1 + bytes.Count(text[:syntax.Offset], []byte("\n"))
-	at := text[syntax.Offset:]
-	if end := bytes.IndexAny(at, ":\r\n"); end > 0 {
-		at = at[:end]
-	}
-	return fmt.Errorf("line %d, at %s: %w", line, bytes.ToValidUTF8(at[:min(len(at), 40)], nil), err)
+	at, _, _ := bytes.Cut(text[syntax.Offset:min(len(text), syntax.Offset+40)], []byte("\n"))
+	return fmt.Errorf("line %d, at %s: %w", 1+bytes.Count(text[:syntax.Offset], []byte("\n")), bytes.ToValidUTF8(at, nil), err)
 }
 
-func (m manifest) check() error {
-	if m.CaddyVersion != "" && !caddyPattern.MatchString(m.CaddyVersion) {
-		return fmt.Errorf("caddy_version: %q is not a version like v2.11.9", m.CaddyVersion)
-	}
-	if !targetPattern.MatchString(m.OS) {
-		return fmt.Errorf("os: %q is not a GOOS", m.OS)
-	}
-	if !targetPattern.MatchString(m.Arch) {
-		return fmt.Errorf("arch: %q is not a GOARCH", m.Arch)
-	}
-	plugins := map[string]bool{}
-	for i, p := range m.Plugins {
-		if err := p.check(); err != nil {
-			return fmt.Errorf("plugins[%d].%w", i, err)
+// flagPattern is the pattern of a flag that splits at spaces. A value with spaces is quoted: -ldflags="-s -w".
+var flagPattern = regexp.MustCompile(`(?:[^\s"']|"[^"]*"|'[^']*')+`)
+
+// readFlags reads a line of flags. go build would take a bare word for a package to build.
+func readFlags(o *validate.Object, name string) (flags []string) {
+	line := o.Text(name, validate.Text{}).Value
+	for _, word := range flagPattern.FindAllString(line, -1) {
+		word = strings.NewReplacer(`"`, "", `'`, "").Replace(word)
+		if !strings.HasPrefix(word, "-") {
+			o.Report(validate.ValueError, fmt.Sprintf("%q is not a flag; write -name=value", word), name)
 		}
-		if plugins[p.ModulePath] {
-			return fmt.Errorf("plugins[%d].module_path: %s is named twice", i, p.ModulePath)
-		}
-		plugins[p.ModulePath] = true
+		flags = append(flags, word)
 	}
-	replaced := map[string]bool{}
-	for i, r := range m.Replacements {
-		if err := r.check(); err != nil {
-			return fmt.Errorf("replacements[%d].%w", i, err)
-		}
-		if replaced[r.Old] {
-			return fmt.Errorf("replacements[%d].old: %s is replaced twice", i, r.Old)
-		}
-		replaced[r.Old] = true
+	if rest := flagPattern.ReplaceAllString(line, ""); strings.TrimSpace(rest) != "" {
+		o.Report(validate.ValueError, "a quote is not closed", name)
 	}
-	return nil
+	return flags
 }
 
-func (p plugin) check() error {
-	if !modulePattern.MatchString(p.ModulePath) {
-		return fmt.Errorf("module_path: %q is not a module path", p.ModulePath)
+// add puts a plugin of the command line into the manifest. It takes precedence.
+func (m *manifest) add(p plugin, replacedBy string) {
+	m.Plugins = append(slices.DeleteFunc(m.Plugins, func(other plugin) bool { return other.ModulePath == p.ModulePath }), p)
+	if replacedBy != "" {
+		m.Replacements = append(slices.DeleteFunc(m.Replacements, func(r replacement) bool { return r.Old == p.ModulePath }), replacement{p.ModulePath, replacedBy})
 	}
-	if p.Version != "" && !versionPattern.MatchString(p.Version) {
-		return fmt.Errorf("version: %q is not a module version", p.Version)
-	}
-	return nil
 }
 
-func (r replacement) check() error {
-	if !isModuleQuery(r.Old) {
-		return fmt.Errorf("old: %q is not a module path, with or without @version", r.Old)
-	}
-	if !isPath(r.New) && (!isModuleQuery(r.New) || !strings.Contains(r.New, "@")) {
-		return fmt.Errorf("new: %q is neither a directory (./dir, ../dir, /dir) nor module@version", r.New)
-	}
-	return nil
-}
-
-// add puts the command line's plugins into the manifest; they take precedence.
-func (m *manifest) add(added []addition) error {
-	for _, a := range added {
-		m.Plugins = append(slices.DeleteFunc(m.Plugins, func(p plugin) bool { return p.ModulePath == a.plugin.ModulePath }), a.plugin)
-		if a.replacement != "" {
-			m.Replacements = append(
-				slices.DeleteFunc(m.Replacements, func(r replacement) bool { return r.Old == a.plugin.ModulePath }),
-				replacement{Old: a.plugin.ModulePath, New: a.replacement})
-		}
-	}
-	return m.check()
-}
-
-// decides reports whether the manifest determines the version of module that is built.
+// decides reports whether the manifest determines the version of a module that is built.
 func (m manifest) decides(module string) bool {
 	return slices.ContainsFunc(m.Plugins, func(p plugin) bool { return p.ModulePath == module && p.Version != "" }) ||
 		slices.ContainsFunc(m.Replacements, func(r replacement) bool { return r.Old == module })
 }
 
-func (m manifest) targetOS() string {
-	if m.OS != "" {
-		return m.OS
-	}
-	return runtime.GOOS
-}
-
-func isPath(s string) bool {
-	return filepath.IsAbs(s) || s == "." || s == ".." || strings.HasPrefix(s, "./") || strings.HasPrefix(s, "../")
-}
-
-func isModuleQuery(s string) bool {
-	path, version, versioned := strings.Cut(s, "@")
-	return modulePattern.MatchString(path) && (!versioned || versionPattern.MatchString(version))
-}
+func isPath(s string) bool { return newPattern.MatchString(s) && !queryPattern.MatchString(s) }

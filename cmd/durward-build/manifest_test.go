@@ -60,20 +60,20 @@ func TestParseManifestRefuses(t *testing.T) {
 		text string
 		says string // a part of the error: the field that is to blame
 	}{
-		"no object":                {`[]`, "manifest: want an object"},
+		"no object":                {`[]`, "valid object"},
 		"trailing data":            {`{} {}`, ""},
-		"unknown field":            {`{"timeout_get": 3}`, `unknown field "timeout_get"`},
-		"field in another case":    {`{"Caddy_Version": "v2.11.9"}`, `unknown field "Caddy_Version"`},
-		"folded letter":            {`{"pluginſ": []}`, `unknown field "pluginſ"`},
+		"unknown field":            {`{"timeout_get": 3}`, "timeout_get: Extra inputs are not permitted"},
+		"field in another case":    {`{"Caddy_Version": "v2.11.9"}`, "Caddy_Version: Extra"},
+		"folded letter":            {`{"pluginſ": []}`, "pluginſ: Extra"},
 		"duplicate field":          {`{"os": "linux", "os": "windows"}`, `"os"`},
-		"number for a string":      {`{"caddy_version": 2}`, "caddy_version: want a string"},
-		"null for a string":        {`{"arch": null}`, "arch: want a string"},
-		"list for flags":           {`{"build_flags": ["-trimpath"]}`, "build_flags: want a string"},
-		"object for plugins":       {`{"plugins": {}}`, "plugins: want a list"},
-		"string for a plugin":      {`{"plugins": ["example.com/a"]}`, "plugins[0]: want an object"},
-		"unknown plugin field":     {`{"plugins": [{"module_path": "example.com/a", "ref": "main"}]}`, `plugins[0]: unknown field "ref"`},
+		"number for a string":      {`{"caddy_version": 2}`, "caddy_version: Input should be a valid string"},
+		"null for a string":        {`{"arch": null}`, "arch: Input should be a valid string"},
+		"list for flags":           {`{"build_flags": ["-trimpath"]}`, "build_flags: Input should be a valid string"},
+		"object for plugins":       {`{"plugins": {}}`, "plugins: Input should be a valid list"},
+		"string for a plugin":      {`{"plugins": ["example.com/a"]}`, "plugins[0]: Input should be a valid object"},
+		"unknown plugin field":     {`{"plugins": [{"module_path": "example.com/a", "ref": "main"}]}`, "plugins[0].ref: Extra"},
 		"plugin without a path":    {`{"plugins": [{"version": "v1.0.0"}]}`, "plugins[0].module_path"},
-		"plugin path type":         {`{"plugins": [{"module_path": true}]}`, "plugins[0].module_path: want a string"},
+		"plugin path type":         {`{"plugins": [{"module_path": true}]}`, "plugins[0].module_path: Input should be a valid string"},
 		"plugin twice":             {`{"plugins": [{"module_path": "example.com/a"}, {"module_path": "example.com/a"}]}`, "plugins[1].module_path"},
 		"flag as a plugin":         {`{"plugins": [{"module_path": "-toolexec=sh"}]}`, "plugins[0].module_path"},
 		"quote in a plugin":        {`{"plugins": [{"module_path": "a\"; import \"b"}]}`, "plugins[0].module_path"},
@@ -120,13 +120,11 @@ func TestWith(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := manifest{Plugins: []plugin{{"example.com/a", "v1.0.0"}}, Replacements: []replacement{{"example.com/a", "/src/a"}}}
-			a, err := parseAddition(tc.arg)
+			p, replacedBy, err := parseWith(tc.arg)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := m.add([]addition{a}); err != nil {
-				t.Fatal(err)
-			}
+			m.add(p, replacedBy)
 			if diff := cmp.Diff(tc.want, m); diff != "" {
 				t.Error(diff)
 			}
@@ -135,9 +133,9 @@ func TestWith(t *testing.T) {
 }
 
 func TestWithRefuses(t *testing.T) {
-	for _, arg := range []string{"", "@v1.0.0", "example.com/a@", "example.com/a=", "-x", "a b"} {
-		if a, err := parseAddition(arg); err == nil {
-			t.Errorf("%q is taken as %+v", arg, a)
+	for _, arg := range []string{"", "@v1.0.0", "example.com/a@", "example.com/a=", "example.com/a=b", "-x", "a b"} {
+		if p, _, err := parseWith(arg); err == nil {
+			t.Errorf("%q is taken as %+v", arg, p)
 		}
 	}
 }

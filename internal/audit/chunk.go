@@ -47,7 +47,6 @@ func (w *chunkWriter) finish(scratch []byte) (chunk storage.AuditChunk, used []b
 	format.SetLast(*w.body, &w.last)
 	scratch = format.AppendChunk(scratch[:0], *w.body)
 	bodies.Put(w.body)
-	w.body = nil
 	w.chunk.Data = append(make([]byte, 0, len(scratch)), scratch...)
 	w.chunk.From, w.chunk.To = format.ChunkSpan(w.from, w.to)
 	return w.chunk, scratch

@@ -139,6 +139,20 @@ func keptBytes(j *Journal) (n int) {
 	return n
 }
 
+// TestPartsOfSegmentsThatAreGone checks that the journal keeps nothing of a segment once a later one is taken.
+func TestPartsOfSegmentsThatAreGone(t *testing.T) {
+	j := openJournal(t, testOptions(t, t.TempDir()))
+	leaveAlone(j)
+	appendSome(t, j, acme, "one", 3)
+	if err := turn(j); err != nil {
+		t.Fatal(err)
+	}
+	appendSome(t, j, acme, "one", 3)
+	if p, _ := j.take(2, 0); p == nil || keptBytes(j) != 0 || j.fresh.size != 0 {
+		t.Errorf("%d bytes are kept, and %d counted", keptBytes(j), j.fresh.size)
+	}
+}
+
 // TestRipe checks that the journal asks for shipping once much is to be shipped, and not before.
 func TestRipe(t *testing.T) {
 	j := openJournal(t, testOptions(t, t.TempDir()))
