@@ -42,6 +42,9 @@ func completed(t testing.TB, root string) (ids []string, records int) {
 			return err
 		}
 		records++
+		if len(e.Outcomes) > 0 && e.ID == "" {
+			t.Errorf("record %d has no id", r.Sequence)
+		}
 		if e.Call != "" {
 			ids = append(ids, e.Call)
 		}
@@ -389,11 +392,13 @@ func TestOutcomesBounded(t *testing.T) {
 // TestOutcomesPassed checks that records are in the order of time, also when intents have overtaken an outcome, which
 // keeps its own time, and also after the clock was put back.
 func TestOutcomesPassed(t *testing.T) {
-	t.Run("the clock goes on", func(t *testing.T) { testOutcomesPassed(t, 0) })
-	t.Run("the clock was put back", func(t *testing.T) { testOutcomesPassed(t, format.GroupSpan) })
+	for _, alone := range []bool{false, true} {
+		t.Run(fmt.Sprint("the clock goes on, alone: ", alone), func(t *testing.T) { testOutcomesPassed(t, 0, alone) })
+		t.Run(fmt.Sprint("the clock was put back, alone: ", alone), func(t *testing.T) { testOutcomesPassed(t, format.GroupSpan, alone) })
+	}
 }
 
-func testOutcomesPassed(t *testing.T, back time.Duration) {
+func testOutcomesPassed(t *testing.T, back time.Duration, alone bool) {
 	synctest.Test(t, func(t *testing.T) {
 		root := t.TempDir()
 		j := openJournal(t, testOptions(t, root))
@@ -408,6 +413,9 @@ func testOutcomesPassed(t *testing.T, back time.Duration) {
 		for _, e := range []*storage.AuditEntry{first, second} {
 			if err := j.Append(acme, e); err != nil {
 				t.Fatal(err)
+			}
+			if alone {
+				pass(laterDelay)
 			}
 			j.Outcome(acme, o)
 			o = plainOutcome(second)

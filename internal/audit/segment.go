@@ -30,8 +30,8 @@ func claim(root string, log *slog.Logger, trusted func(dir string) bool) (dir st
 		return "", nil, err
 	}
 	for _, dir := range nodes {
-		numbers, err := segments.List(dir)
-		if err != nil || len(numbers) == 0 {
+		numbers, _ := segments.List(dir)
+		if len(numbers) == 0 {
 			continue // the segments were removed: with this name the numbers would start again
 		}
 		unlock, err = segments.Lock(filepath.Join(dir, lockFile))

@@ -169,7 +169,6 @@ func (t *Trail) Ship(ctx context.Context) error {
 // run ships until the trail is closed.
 func (t *Trail) run(o Options) {
 	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
 	t.work.Go(func() { <-t.stop; cancel() })
 	adopted := t.adopt(ctx, o)
 	t.recall(ctx)
@@ -285,7 +284,8 @@ func (t *Trail) adopt(ctx context.Context, o Options) bool {
 	}
 	done := true
 	for _, dir := range dirs {
-		if numbers, err := segments.List(dir); dir == t.journal.dir || err != nil || len(numbers) == 0 || ofLaterFormat(dir, numbers) {
+		// One without segments may be that of a process that is about to begin one.
+		if numbers, _ := segments.List(dir); dir == t.journal.dir || len(numbers) == 0 || ofLaterFormat(dir, numbers) {
 			continue
 		}
 		if err := t.adoptOne(ctx, o, dir); err != nil && !errors.Is(err, segments.ErrLocked) {
@@ -324,7 +324,7 @@ func (t *Trail) adoptOne(ctx context.Context, o Options, dir string) error {
 	if err := s.ship(ctx); err != nil {
 		return err
 	}
-	if entries, err := os.ReadDir(dir); err == nil && len(entries) == 1 { // only the lock is left
+	if entries, _ := os.ReadDir(dir); len(entries) == 1 { // only the lock is left
 		return errors.Join(os.Remove(filepath.Join(dir, lockFile)), os.Remove(dir))
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/internal/audit/query"
+	"github.com/durward-gateway/durward/internal/audit/segments"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -290,6 +291,12 @@ func TestAdoptAgain(t *testing.T) {
 		var log lockedBuffer
 		root, store := t.TempDir(), &failingStore{memory: new(memory)}
 		left, used := openJournal(t, testOptions(t, root)), openJournal(t, testOptions(t, root))
+		begun, later := filepath.Join(root, "0011223344556677"), filepath.Join(root, "7766554433221100")
+		if err := errors.Join(os.Mkdir(begun, 0o700), os.Mkdir(later, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		ofLater := string(format.Marshal(format.Header{Format: format.SegmentFormat + 1, Node: filepath.Base(later), Segment: segments.Name(1)})) + "\n"
+		appendFile(t, segments.Path(later, 1), ofLater)
 		appendSome(t, left, acme, "left", 2)
 		kill(t, left)
 		o := testOptions(t, root)
@@ -309,8 +316,34 @@ func TestAdoptAgain(t *testing.T) {
 		if _, err := os.Stat(left.dir); errors.Is(err, os.ErrNotExist) != (c.err == nil) {
 			t.Errorf("%s: its directory: %v", name, err)
 		}
-		if _, err := os.Stat(used.dir); err != nil {
-			t.Errorf("%s: one that is used is gone: %v", name, err)
+		for _, dir := range []string{used.dir, begun} {
+			if _, err := os.Stat(dir); err != nil {
+				t.Errorf("%s: one that is used is gone: %v", name, err)
+			}
+		}
+		if entries, err := os.ReadDir(later); err != nil || len(entries) != 1 || readFile(t, segments.Path(later, 1)) != ofLater {
+			t.Errorf("%s: that of a later durward is not left alone: %v, %v", name, entries, err)
+		}
+	}
+}
+
+// TestAdoptNowhere checks that operators learn when the journals cannot be listed, and that it is not tried again.
+func TestAdoptNowhere(t *testing.T) {
+	o, log := loggedOptions(t, filepath.Join(t.TempDir(), "missing"))
+	if trail := (&Trail{journal: new(Journal), log: o.Log}); !trail.adopt(t.Context(), o) || log.count("listing audit journals") != 1 {
+		t.Errorf("%s", &log.text)
+	}
+}
+
+// TestTrailSyncsAlways checks that a trail that syncs always has each record on the disk when it acknowledges it.
+func TestTrailSyncsAlways(t *testing.T) {
+	trail := newTrail(t, testOptions(t, t.TempDir()), new(memory))
+	leaveAlone(trail.journal)
+	for _, always := range []bool{false, true} {
+		trail.SyncAlways(always)
+		appendSome(t, trail, acme, "tool", 1)
+		if synced, written := trail.journal.synced.Load(), trail.journal.writtenSoFar(); (synced == written) != always {
+			t.Errorf("%v: %d of %d bytes are synced", always, synced, written)
 		}
 	}
 }
