@@ -60,11 +60,11 @@ func expandOutcomes(b, value []byte, at int64) (long []byte, ok bool) {
 	b = append(b, '[')
 	for i, one := range all[:n] {
 		var o [5][]byte
-		switch n, ok := elements(one, o[:]); {
-		case ok && n == 3:
+		switch n, _ := elements(one, o[:]); { // 0 of what is no list
+		case n == 3:
 			o[3] = o[2]
 			o[2], o[4] = usualElements[0], usualElements[1]
-		case !ok || n < len(o):
+		case n < len(o):
 			return nil, false
 		}
 		before, err := strconv.ParseInt(string(o[1]), 10, 64)

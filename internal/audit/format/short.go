@@ -103,9 +103,10 @@ func expand(text []byte) ([]byte, error) {
 	return nil, errShort
 }
 
-// startsMember reports whether the rest of a text begins with a member that has a known name.
+// startsMember reports whether the rest of a text begins with a member that has a known name. The text is valid JSON, so
+// there is a value behind a quote.
 func startsMember(rest []byte) bool {
-	return len(rest) > len(`"i":`) && rest[0] == '"' && rest[1] < 128 && longNames[rest[1]] != "" && rest[2] == '"' && rest[3] == ':'
+	return rest[0] == '"' && rest[1] < 128 && longNames[rest[1]] != "" && rest[2] == '"' && rest[3] == ':'
 }
 
 // longForm collects the members of the long form.
