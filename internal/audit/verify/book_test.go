@@ -55,6 +55,7 @@ type book struct {
 	heads       func(all []storage.AuditChain) []storage.AuditChain // nil: the ends as they are
 	before      func(call string) error                             // comes before each call; nil: nothing does
 	calls       map[string]int
+	limit       int // the largest number of chunks that was asked for
 }
 
 func (b *book) called(call string) error {
@@ -82,6 +83,7 @@ func (b *book) AuditChains(context.Context, string) ([]storage.AuditChain, error
 
 func (b *book) AuditChunks(_ context.Context, f storage.AuditFilter) ([]storage.AuditChunk, error) {
 	err := b.called("chunks")
+	b.limit = max(b.limit, f.Limit)
 	all := slices.DeleteFunc(slices.Clone(b.chunks), func(c storage.AuditChunk) bool {
 		return c.OrganizationID != f.OrganizationID || !f.To.IsZero() && !c.From.Before(f.To)
 	})

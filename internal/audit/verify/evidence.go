@@ -102,7 +102,6 @@ type statement struct {
 	hash       string
 	checkpoint int64
 	found      bool // see Checkpoint.Found
-	met        bool
 }
 
 func (v *verification) node(name string) *nodeEvidence {
@@ -129,14 +128,12 @@ func (n *nodeEvidence) chain(organization, segment string) *chainEvidence {
 
 // meet compares a record with the statements of checkpoints about it.
 func (v *verification) meet(n *nodeEvidence, c *chainEvidence, organization, segment string, sequence int64, hash [sha256.Size]byte) {
-	said := c.heads[sequence]
-	for i := range said {
-		if said[i].met = said[i].hash == hex.EncodeToString(hash[:]); !said[i].met {
+	for _, said := range c.heads[sequence] {
+		if said.hash != hex.EncodeToString(hash[:]) {
 			v.find(Finding{
 				Node: n.name, Segment: segment, Organization: organization, Sequence: sequence,
-				Problem: fmt.Sprintf("is not the record that checkpoint %d was signed over", said[i].checkpoint),
+				Problem: fmt.Sprintf("is not the record that checkpoint %d was signed over", said.checkpoint),
 			})
-			said[i].met = true // it has been reported
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -18,9 +19,6 @@ import (
 
 // readJournals reads the files of all journals in a directory.
 func (v *verification) readJournals(dir string) error {
-	if dir == "" {
-		return nil
-	}
 	dirs, err := segments.Nodes(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -30,23 +28,20 @@ func (v *verification) readJournals(dir string) error {
 	}
 	for _, dir := range dirs {
 		numbers, err := segments.List(dir)
-		if errors.Is(err, os.ErrNotExist) {
+		aside, err2 := segments.NumbersOf(dir, segments.Suffix+segments.DamagedSuffix)
+		if err = errors.Join(err, err2); errors.Is(err, os.ErrNotExist) {
 			continue // it was shipped and removed after it was listed
 		}
 		if err != nil {
 			return fmt.Errorf("listing segments: %w", err)
 		}
 		v.here[filepath.Base(dir)] = true
-		kept, err := filepath.Glob(filepath.Join(dir, "*"+segments.DamagedSuffix))
-		if err != nil {
-			return fmt.Errorf("listing segments: %w", err)
-		}
-		if len(numbers)+len(kept) == 0 {
+		if len(numbers)+len(aside) == 0 {
 			continue
 		}
 		n := v.node(filepath.Base(dir))
-		for _, path := range kept {
-			v.find(Finding{Node: n.name, Problem: "the file " + filepath.Base(path) + " was set aside because lines in it are none, or the store has something else in its place or cannot keep it"})
+		for _, number := range aside {
+			v.find(Finding{Node: n.name, Problem: "the file " + segments.Name(number) + segments.Suffix + segments.DamagedSuffix + " was set aside because lines in it are none, or the store has something else in its place or cannot keep it"})
 		}
 		for _, number := range numbers {
 			if err := v.readSegment(n, dir, number); err != nil {
@@ -101,7 +96,7 @@ func (v *verification) readSegment(n *nodeEvidence, dir string, number int) erro
 // lacked them when it was read first. So it is read again: records are in the file before they are in the store.
 func (v *verification) checkTail(n *nodeEvidence, dir string, number int) error {
 	name := segments.Name(number)
-	if file := n.files[name]; file == nil || file.header == nil || !n.ahead(name, file.checkpoint, func(organization string) int64 {
+	if file := n.files[name]; file.header == nil || !n.ahead(name, file.checkpoint, func(organization string) int64 {
 		return n.chain(organization, name).inJournal()
 	}, nil) {
 		return nil
@@ -252,12 +247,9 @@ func (r *segmentReader) takeCheckpoint(checkpoint *storage.AuditCheckpoint) {
 		return
 	}
 	c := *checkpoint
-	c.Data, c.Signature = append([]byte(nil), c.Data...), append([]byte(nil), c.Signature...)
+	c.Data, c.Signature = bytes.Clone(c.Data), bytes.Clone(c.Signature)
 	r.addCheckpoint(&c, false, r.line)
-	said, err := format.ReadCheckpoint(c.Data)
-	if err != nil {
-		return // addCheckpoint has reported it
-	}
+	said, _ := format.ReadCheckpoint(c.Data) // the parser takes no other
 	switch header := r.file.header; {
 	case header == nil: // it has been reported
 	case said.Header != "" && said.Header != header.Hash():

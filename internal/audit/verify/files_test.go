@@ -141,7 +141,7 @@ func TestTamperedJournal(t *testing.T) {
 		"another record in the store": {func(_ *testing.T, s *shelf) {
 			i := s.chunk(acme, "00000003", 1)
 			s.chunks = slices.Delete(s.chunks, i, i+1)
-			overlap(s.book, "00000003", 1, 2)
+			overlap(s.book, nodeA, "00000003", gateway, 1, 2, start)
 		}, []string{
 			third + of + acme + ", record 2: is another one in the journal than in the store", third + of + acme + ", record 2: is not the record that checkpoint 5 was signed over",
 		}, nil},

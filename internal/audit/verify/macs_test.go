@@ -2,6 +2,8 @@ package verify
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +19,7 @@ func TestBare(t *testing.T) {
 		since  = "have no MAC, though others have since 2027-01-15T08:00:00Z, and no checkpoint of their node covers them"
 		mixed  = "have no MAC, and the node's records have: the gateway did not write them, or their MACs were taken away"
 		record = "node " + nodeB + ", segment store, organization " + acme + ", record "
+		chunk  = "node " + nodeB + ", segment 00000001, organization " + acme + ", record "
 	)
 	note := func(n int, until string) string {
 		return fmt.Sprintf("node %s: %d records, until %s, have no MAC: a durward before MACs wrote them, and only checkpoints cover them", nodeB, n, until)
@@ -90,6 +93,25 @@ func TestBare(t *testing.T) {
 			record + "1: is where the store says that the chain ends, and what it says has no MAC of this gateway",
 			record + "1: records 1 to 1 " + mixed,
 		}, nil, Standing{}},
+		"before a checkpoint that states MACs, and found by the next one": {func(b *book) {
+			sign(b, -time.Hour, final)
+			bare(b, -time.Hour)
+			sign(b, -time.Hour, func(c *format.Checkpoint) { found(c); c.Segment = "00000002" })
+		}, []string{
+			record + "1: is where the store says that the chain ends, and what it says has no MAC of this gateway",
+			record + "1: records 1 to 1 " + mixed,
+		}, nil, Standing{}},
+		"under a checkpoint of before": {func(b *book) {
+			bare(b, 2*time.Hour, 3*time.Hour)
+			sign(b, time.Hour, unsealed)
+		}, nil, []string{note(2, "2027-01-15T11:00:00Z")}, Standing{Bare: 2}},
+		"without a time or a checkpoint": {func(b *book) {
+			c := format.ChainOf(acme, nodeB, storage.AuditStoreSegment)
+			r := c.Next([]byte("{}"))
+			r.At = format.TimeOf(r.Text)
+			b.records = append(b.records, r)
+			b.setEnd(c)
+		}, []string{record + "1: records 1 to 1 " + since}, []string{uncovered(1)}, Standing{Open: 1}},
 		"between others": {func(b *book) {
 			b.own(acme, nodeB, start.Add(time.Hour), gateway)
 			bare(b, time.Hour)
@@ -113,6 +135,29 @@ func TestBare(t *testing.T) {
 			b.ship(acme, nodeB, "00000001", nil, start.Add(3*time.Hour))
 			sign(b, 3*time.Hour, unsealed)
 		}, nil, []string{note(3, "2027-01-15T11:00:00Z")}, Standing{Bare: 3}},
+		"in chunks without a checkpoint": {func(b *book) {
+			b.ship(acme, nodeB, "00000001", nil, start.Add(time.Hour), start.Add(2*time.Hour))
+			b.ship(acme, nodeB, "00000001", nil, start.Add(3*time.Hour))
+		}, []string{chunk + "1: records 1 to 3 " + since}, []string{"node " + nodeB + " keeps its journal elsewhere: what it has not shipped yet is not verified"}, Standing{}},
+		"in chunks between others": {func(b *book) {
+			for i := range 5 {
+				by := gateway
+				if i%2 == 1 {
+					by = nil
+				}
+				at := start.Add(time.Duration(i+1) * time.Hour)
+				b.ship(acme, nodeB, "00000001", by, at, at)
+			}
+			sign(b, time.Hour, final)
+		}, []string{chunk + "3: records 3 to 4 " + mixed, chunk + "7: records 7 to 8 " + mixed}, nil, Standing{Sealed: 6}},
+		"in chunks that overlap": {func(b *book) {
+			b.ship(acme, nodeB, "00000001", nil, start.Add(time.Hour), start.Add(time.Hour), start.Add(time.Hour))
+			b.ship(acme, nodeB, "00000001", nil, start.Add(2*time.Hour))
+			sign(b, 2*time.Hour, unsealed)
+			overlap(b, nodeB, "00000001", nil, 3, 4, start.Add(90*time.Minute))
+		}, []string{
+			chunk + "3: records 3 to 3 are in the store twice", chunk + "4: is not the record that checkpoint 1 was signed over", chunk + "4: records 4 to 4 are in the store twice",
+		}, []string{note(4, "2027-01-15T09:30:00Z")}, Standing{Bare: 4}},
 	} {
 		b := new(book)
 		b.own(acme, nodeA, start.Add(time.Minute), gateway)
@@ -149,12 +194,16 @@ func TestOnlyBare(t *testing.T) {
 // TestHead checks the end of a chain that the store states, when nothing else of the chain is wrong.
 func TestHead(t *testing.T) {
 	const problem = "node " + nodeA + ", segment store, organization " + acme + ", record 2: is where the store says that the chain ends, and what it says has no MAC of this gateway"
+	const nowhere = "node " + nodeA + ", segment store, organization " + acme + ", record 2: is not where the store says that the chain ends"
 	for name, c := range map[string]struct {
 		by      key // makes the MACs of the records; nil: none
 		change  func(head *storage.AuditChain)
 		without bool // the master key
 		want    []string
 	}{
+		"of one record less":                {gateway, func(c *storage.AuditChain) { c.Sequence-- }, false, []string{strings.Replace(nowhere, "record 2", "record 1", 1), nowhere}},
+		"of another hash":                   {gateway, func(c *storage.AuditChain) { c.Hash[0] ^= 1 }, false, []string{nowhere}},
+		"of nothing":                        {gateway, func(c *storage.AuditChain) { *c = format.ChainOf(acme, nodeA, c.Segment) }, false, []string{nowhere}},
 		"as it is":                          {gateway, func(*storage.AuditChain) {}, false, nil},
 		"without its MAC":                   {gateway, func(c *storage.AuditChain) { c.MAC = storage.AuditMAC{} }, false, []string{problem}},
 		"with another MAC":                  {gateway, func(c *storage.AuditChain) { c.MAC[0] ^= 1 }, false, []string{problem}},
@@ -199,13 +248,31 @@ func TestHeadOfWrongRecord(t *testing.T) {
 		return all
 	}
 	b.records[0].MAC[0] ^= 1
+	b.own(acme, nodeB, start, gateway)
+	b.ship(acme, nodeB, "00000001", gateway, start)
+	b.chunks[0].MAC[0] ^= 1
+	b.sign(nodeB, "00000001", start, final)
 	const head = "is where the store says that the chain ends, and what it says has no MAC of this gateway"
 	want := []string{
 		"node " + nodeA + ", segment store, organization " + acme + ", record 1: " + foreignMAC,
 		"node " + nodeA + ", segment store, organization " + other + ", record 1: " + head,
-		"node " + nodeB + ", segment store, organization " + acme + ", record 1: " + head,
+		"node " + nodeB + ", segment 00000001, organization " + acme + ", record 1: in the store " + foreignMAC,
+		"node " + nodeB + ", segment store, organization " + acme + ", record 2: " + head,
 	}
 	if diff := cmp.Diff(want, texts(b.verify(t))); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestNotesInOrder checks that the notes about records without MACs have the order of their nodes.
+func TestNotesInOrder(t *testing.T) {
+	b := new(book)
+	for i := range 7 {
+		node := fmt.Sprintf("%016x", 7-i)
+		b.own(acme, node, start, nil)
+		b.sign(node, "00000001", start, unsealed)
+	}
+	if notes := b.verify(t).Notes; len(notes) != 7 || !slices.IsSorted(notes) {
+		t.Errorf("%q", notes)
 	}
 }

@@ -125,12 +125,10 @@ func (v *verification) readChunks(ctx context.Context, store Source, organizatio
 		if err != nil {
 			return err
 		}
-		fresh := 0
 		for i := range chunks {
 			c := &chunks[i]
 			if k := (key{c.Node, c.Segment, c.First}); !seen[k] {
 				seen[k] = true
-				fresh++
 				v.takeChunk(c)
 			}
 		}
@@ -138,7 +136,7 @@ func (v *verification) readChunks(ctx context.Context, store Source, organizatio
 			return nil
 		}
 		to := chunks[len(chunks)-1].To.Add(time.Microsecond)
-		if fresh == 0 || (!filter.To.IsZero() && !to.Before(filter.To)) {
+		if !filter.To.IsZero() && !to.Before(filter.To) {
 			filter.Limit *= 2 // the chunks of more than one page overlap
 			continue
 		}
@@ -154,7 +152,7 @@ func (v *verification) takeChunk(c *storage.AuditChunk) {
 	if errors.As(err, &wrong) {
 		v.find(Finding{Node: c.Node, Segment: c.Segment, Organization: c.OrganizationID, Sequence: wrong.Sequence, Problem: "in the store " + wrong.Err.Error()})
 	}
-	if err == nil && len(records) > 0 {
+	if err == nil {
 		if from, to := spanOf(records); !c.From.Equal(from) || !c.To.Equal(to) {
 			v.find(Finding{Node: c.Node, Segment: c.Segment, Organization: c.OrganizationID, Sequence: c.First, Problem: fmt.Sprintf("records %d to %d are from another time than the store says: whoever asks for theirs does not find them", c.First, c.Last)})
 		}
@@ -165,7 +163,7 @@ func (v *verification) takeChunk(c *storage.AuditChunk) {
 		s.previous, s.hash = records[0].Previous, records[len(records)-1].Hash
 	}
 	evidence.spans = append(evidence.spans, s)
-	if err == nil && len(records) > 0 {
+	if err == nil {
 		v.takeChunkMAC(n, evidence, c, records)
 	}
 	for i := range records {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/durward-gateway/durward/internal/audit/format"
+	"github.com/durward-gateway/durward/internal/audit/segments"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -130,6 +131,8 @@ func TestTamperedStore(t *testing.T) {
 		acme1  = first + ", organization " + acme
 		own    = "node " + nodeA + ", segment store, organization " + acme
 		away   = ": the segment and its final checkpoint are gone"
+		// nowhere is the problem of a last record that is not the stated one.
+		nowhere = ": is not where the store says that the chain ends"
 	)
 	// gone returns the findings about checkpoints that the store lacks, and that are nowhere else.
 	gone := func(from, to int64) []string {
@@ -221,6 +224,35 @@ func TestTamperedStore(t *testing.T) {
 		}},
 		"a record twice": {func(_ *testing.T, b *book) { b.records = append(b.records, b.records[b.at(acme, 2)]) }, []string{own + ", record 2: records 2 to 2 are in the store twice"}},
 
+		"the heads in the first answer": {func(_ *testing.T, b *book) {
+			answers := 0
+			b.heads = func(all []storage.AuditChain) []storage.AuditChain {
+				if answers++; answers == 1 {
+					for i := range all {
+						all[i].Hash[0] ^= 1
+					}
+				}
+				return all
+			}
+		}, []string{
+			own + ", record 4" + nowhere, strings.Replace(own, acme, other, 1) + ", record 4" + nowhere,
+			strings.Replace(own, nodeA, nodeB, 1) + ", record 4" + nowhere, strings.NewReplacer(nodeA, nodeB, acme, other).Replace(own) + ", record 4" + nowhere,
+		}},
+		"a head in both answers": {func(_ *testing.T, b *book) {
+			end := b.end(acme, nodeA, storage.AuditStoreSegment)
+			end.Hash[0] ^= 1
+			b.setEnd(end)
+		}, []string{own + ", record 4" + nowhere}},
+		"all heads of an organization": {func(_ *testing.T, b *book) {
+			maps.DeleteFunc(b.ends, func(name, _ storage.AuditChain) bool { return name.OrganizationID == acme })
+		}, []string{own + ", record 4" + nowhere, strings.Replace(own, nodeA, nodeB, 1) + ", record 4" + nowhere}},
+		"all records of a chain of the store itself, and its head": {func(_ *testing.T, b *book) {
+			b.records = slices.DeleteFunc(b.records, func(r storage.AuditRecord) bool { return r.OrganizationID == acme && r.Node == nodeA })
+			delete(b.ends, format.ChainOf(acme, nodeA, storage.AuditStoreSegment))
+		}, []string{
+			own + ", record 1: records 1 to 2 are gone: checkpoint 1 was signed over them", own + ", record 1: records 1 to 2 are gone: checkpoint 2 was signed over them",
+			own + ", record 1: records 1 to 4 are gone: checkpoint 3 was signed over them", own + ", record 1: records 1 to 4 are gone: checkpoint 4 was signed over them",
+		}},
 		"a chunk's first time": {chunk(1, func(c *storage.AuditChunk) { c.From = c.From.Add(-format.Precision) }), []string{acme1 + ", record 1: records 1 to 3 are from another time than the store says: whoever asks for theirs does not find them"}},
 		"a chunk's last time":  {chunk(1, func(c *storage.AuditChunk) { c.To = c.To.Add(format.Precision) }), []string{acme1 + ", record 1: records 1 to 3 are from another time than the store says: whoever asks for theirs does not find them"}},
 		"a chunk's bounds moved on": {chunk(4, func(c *storage.AuditChunk) { c.First, c.Last = 5, 6 }), []string{
@@ -239,11 +271,16 @@ func TestTamperedStore(t *testing.T) {
 		"a chunk that cannot be unpacked": {chunk(1, func(c *storage.AuditChunk) { c.Data = nil }), []string{
 			acme1 + ", record 1: in the store does not match its hash: unknown format of a chunk", acme1 + ", record 4: does not follow the record before it",
 		}},
+		"a chunk with the records of another one": {func(_ *testing.T, b *book) {
+			b.chunks[b.chunk(acme, "00000001", 4)].Data = b.chunks[b.chunk(acme, "00000001", 1)].Data
+		}, []string{
+			acme1 + ", record 4: in the store does not match its hash", acme1 + ", record 4: does not follow the record before it",
+		}},
 		"a chunk's MAC": {chunk(4, func(c *storage.AuditChunk) { c.MAC[0] ^= 1 }), []string{acme1 + ", record 5: in the store " + foreignMAC}},
-		"a chunk that begins within another one": {func(_ *testing.T, b *book) { overlap(b, "00000001", 3, 4) }, []string{
+		"a chunk that begins within another one": {func(_ *testing.T, b *book) { overlap(b, nodeA, "00000001", gateway, 3, 4, start) }, []string{
 			acme1 + ", record 3: records 3 to 3 are in the store twice", acme1 + ", record 4: records 4 to 4 are in the store twice",
 		}},
-		"a chunk that begins within the last one": {func(_ *testing.T, b *book) { overlap(b, "00000001", 5, 6) }, []string{
+		"a chunk that begins within the last one": {func(_ *testing.T, b *book) { overlap(b, nodeA, "00000001", gateway, 5, 6, start) }, []string{
 			acme1 + ", record 5: is not the record that checkpoint 1 was signed over", acme1 + ", record 5: is not the record that checkpoint 2 was signed over",
 			acme1 + ", record 5: records 5 to 5 are in the store twice", acme1 + ", record 6: was added after the segment had ended",
 		}},
@@ -262,13 +299,116 @@ func TestTamperedStore(t *testing.T) {
 }
 
 // overlap adds a chunk of other records at a place that the chain already has.
-func overlap(b *book, segment string, first, last int64) {
+func overlap(b *book, node, segment string, by key, first, last int64, at time.Time) {
 	forged := new(book)
-	c := format.ChainOf(acme, nodeA, segment)
+	c := format.ChainOf(acme, node, segment)
 	c.Sequence = first - 1
 	forged.setEnd(c)
-	forged.ship(acme, nodeA, segment, gateway, slices.Repeat([]time.Time{start}, int(last-first)+1)...)
+	forged.ship(acme, node, segment, by, slices.Repeat([]time.Time{at}, int(last-first)+1)...)
 	b.chunks = append(b.chunks, forged.chunks...)
+}
+
+// TestPartOfChunk checks that of a chunk with a wrong record the records before it count.
+func TestPartOfChunk(t *testing.T) {
+	b := new(book)
+	b.ship(acme, nodeA, "00000001", gateway, start, start, start)
+	b.sign(nodeA, "00000001", start, final)
+	_, last, records, err := format.OpenChunk(b.chunks[0].Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := format.AppendChunkHead(nil, new([32]byte))
+	for records.More() {
+		mark, text, _ := records.Next()
+		var hash [32]byte
+		if copy(hash[:], mark); !records.More() {
+			hash[0] ^= 1
+		}
+		body = format.AppendChunkRecord(body, &hash, text)
+	}
+	format.SetLast(body, &last)
+	b.chunks[0].Data = format.AppendChunk(nil, body)
+	report := b.verify(t)
+	want := []string{"node " + nodeA + ", segment 00000001, organization " + acme + ", record 3: in the store does not match its hash"}
+	if diff := cmp.Diff(want, texts(report)); diff != "" || report.Records != 2 {
+		t.Errorf("%d records, %s", report.Records, diff)
+	}
+}
+
+// TestManyFindings checks that a report ends after so many findings, and that a forged number takes no time.
+func TestManyFindings(t *testing.T) {
+	b := twoNodes()
+	b.ship(acme, nodeA, segments.Name(segments.MaxNumber-1), gateway, start)
+	if found := b.verify(t).Findings; len(found) != 1000 {
+		t.Errorf("%d findings", len(found))
+	}
+	b = new(book)
+	for range 1001 {
+		b.own(acme, nodeA, start, gateway)
+		b.records[len(b.records)-1].At = start.Add(time.Hour)
+	}
+	if found := b.verify(t).Findings; len(found) != 1000 {
+		t.Errorf("%d findings", len(found))
+	}
+}
+
+// TestElsewhere checks a store without journals to which a node still writes: it may have its journal elsewhere, or must have
+// it here.
+func TestElsewhere(t *testing.T) {
+	const (
+		third  = "node " + nodeA + ", segment 00000003"
+		fourth = "node " + nodeA + ", segment 00000004"
+		gone   = ": the segment and its final checkpoint are gone"
+	)
+	elsewhere := []string{"node " + nodeA + " keeps its journal elsewhere: what it has not shipped yet is not verified"}
+	toCome := func(b *book) { b.ship(acme, nodeA, "00000004", gateway, start) }
+	for name, c := range map[string]struct {
+		journals Journals
+		forge    func(b *book)
+		findings []string
+		notes    []string
+	}{
+		"elsewhere":                 {Journals{}, func(*book) {}, nil, elsewhere},
+		"here":                      {Journals{All: true}, func(*book) {}, []string{third + gone}, nil},
+		"a segment that is to come": {Journals{}, toCome, []string{fourth + gone}, elsewhere},
+		"with a forged checkpoint": {Journals{}, func(b *book) {
+			toCome(b)
+			signed := b.signed(format.Checkpoint{Format: format.CheckpointFormat, Node: nodeA, Segment: "00000004", Number: 5, Time: start, Previous: b.last[nodeA].Previous, Chains: []format.Head{}}, nil)
+			signed.Signature[0] ^= 1
+			b.checkpoints = append(b.checkpoints, signed)
+		}, []string{fourth + ": checkpoint 5 is not signed by a key of this gateway", fourth + gone}, elsewhere},
+		"with a checkpoint of a later version": {Journals{}, func(b *book) {
+			toCome(b)
+			b.sign(nodeA, "00000004", start, func(c *format.Checkpoint) { c.Format = format.CheckpointFormat + 1 })
+		}, []string{fourth + ": checkpoint 5 is not what was written", fourth + gone}, elsewhere},
+	} {
+		b := twoNodes()
+		b.ship(acme, nodeA, "00000003", gateway, start.Add(2*time.Hour))
+		c.forge(b)
+		report, err := Log(t.Context(), c.journals, b, Keys{Signatures: gateway, MACs: gateway})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c.findings, texts(report)) + cmp.Diff(c.notes, report.Notes); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// TestNewNode checks that nothing is found of a node whose first checkpoint comes during the reading.
+func TestNewNode(t *testing.T) {
+	b := new(book)
+	b.own(acme, nodeA, start, gateway)
+	b.sign(nodeA, "00000001", start, final)
+	b.before = func(call string) error {
+		if call == "checkpoints again" {
+			b.sign(nodeB, "00000001", start, final)
+		}
+		return nil
+	}
+	if report := b.verify(t); len(report.Findings)+len(report.Notes) > 0 {
+		t.Errorf("%+v", report)
+	}
 }
 
 // TestCheckpointTimes checks that a store may keep the time of a checkpoint in full or in its own precision.
@@ -302,11 +442,17 @@ func TestManyChunks(t *testing.T) {
 				if strings.HasPrefix(call, "chunks") {
 					pages++
 				}
+				if pages > n/pageChunks+2 {
+					return errAway // it would read on without an end
+				}
 				return nil
 			}
 			report := b.verify(t)
-			if want := n/pageChunks + 2; len(report.Findings) > 0 || report.Chunks != n || report.Records != n || pages > want {
+			if len(report.Findings) > 0 || report.Chunks != n || report.Records != n {
 				t.Errorf("overlapping %v: %d chunks of %d in %d pages: %s", overlapping, report.Chunks, n, pages, fmt.Sprint(report.Findings))
+			}
+			if !overlapping && b.limit > pageChunks {
+				t.Errorf("%d of %d chunks are asked for at once", b.limit, n)
 			}
 		}
 	}
