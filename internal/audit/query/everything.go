@@ -99,6 +99,9 @@ func openJournals(root string) ([]journalFile, error) {
 	var all []journalFile
 	for _, dir := range dirs {
 		numbers, err := segments.List(dir)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // it was shipped and removed after it was listed
+		}
 		if err != nil {
 			return all, err
 		}

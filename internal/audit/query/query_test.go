@@ -22,30 +22,49 @@ var errDisk = errors.New("no space left on device")
 // memory is the part of a store that queries read.
 type memory struct {
 	storage.Audits
-	chunks                []storage.AuditChunk
-	records               []storage.AuditRecord
-	chunksErr, recordsErr error
+	chunks  []storage.AuditChunk
+	records []storage.AuditRecord
+	ends    []storage.AuditChain
+	before  func(call string) error // comes before each call; nil: nothing does
+}
+
+func (m *memory) called(call string) error {
+	if m.before == nil {
+		return nil
+	}
+	return m.before(call)
+}
+
+func (m *memory) AuditChains(context.Context, string) ([]storage.AuditChain, error) {
+	err := m.called("chains")
+	return slices.Clone(m.ends), err
 }
 
 func (m *memory) AuditChunks(_ context.Context, f storage.AuditFilter) ([]storage.AuditChunk, error) {
+	if err := m.called("chunks"); err != nil {
+		return nil, err
+	}
 	var all []storage.AuditChunk
 	for _, c := range m.chunks {
-		if !c.To.Before(f.From) && c.From.Before(f.To) {
+		if c.OrganizationID == f.OrganizationID && !c.To.Before(f.From) && c.From.Before(f.To) {
 			all = append(all, c)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b storage.AuditChunk) int { return b.To.Compare(a.To) })
-	return all[:min(f.Limit, len(all))], m.chunksErr
+	return all[:min(f.Limit, len(all))], nil
 }
 
 func (m *memory) AuditRecords(_ context.Context, f storage.AuditFilter) ([]storage.AuditRecord, error) {
+	if err := m.called("records"); err != nil {
+		return nil, err
+	}
 	var all []storage.AuditRecord
 	for _, r := range slices.Backward(m.records) {
-		if at := format.TimeOf(r.Text); !at.Before(f.From) && at.Before(f.To) {
+		if at := format.TimeOf(r.Text); r.OrganizationID == f.OrganizationID && !at.Before(f.From) && at.Before(f.To) {
 			all = append(all, r)
 		}
 	}
-	return all, m.recordsErr
+	return all, nil
 }
 
 // TestFilter checks that each set member of a filter compares its own member of an entry, and that unset members select
@@ -222,7 +241,15 @@ func TestWindows(t *testing.T) {
 			}
 		}
 	}
-	failing := &memory{chunksErr: errDisk}
+	away := func(call string) *memory {
+		return &memory{before: func(this string) error {
+			if this == call {
+				return errDisk
+			}
+			return nil
+		}}
+	}
+	failing := away("chunks")
 	f := storage.AuditFilter{OrganizationID: acme, From: time.Unix(0, 0), To: time.Unix(1, 0)}
 	if err := Records(t.Context(), failing, f, nil); !errors.Is(err, errDisk) {
 		t.Error(err)
@@ -230,7 +257,7 @@ func TestWindows(t *testing.T) {
 	if _, err := Page(t.Context(), failing, Filter{OrganizationID: acme, From: f.From, To: f.To}, storage.PageRequest{Number: 1}); !errors.Is(err, errDisk) {
 		t.Error(err)
 	}
-	if err := Records(t.Context(), &memory{recordsErr: errDisk}, f, nil); !errors.Is(err, errDisk) {
+	if err := Records(t.Context(), away("records"), f, nil); !errors.Is(err, errDisk) {
 		t.Error(err)
 	}
 }
