@@ -130,6 +130,10 @@ func TestTamperedJournal(t *testing.T) {
 			s.growing.line(t, 2, func(r *format.Record) { r.MAC = storage.AuditMAC{} })
 			s.growing.lines = slices.Delete(s.growing.lines, 1, 2)
 		}, []string{third + ", line 2" + of + acme + ", record 2: follows record 0: records are gone or in another order"}, nil},
+		"a record gone": {func(_ *testing.T, s *shelf) { s.growing.lines = slices.Delete(s.growing.lines, 2, 3) }, []string{
+			third + ", line 4" + of + acme + ", record 2: checkpoint 5 was signed over 2 records; 1 are before it",
+			third + ", line 5" + of + acme + ", record 3: follows record 1: records are gone or in another order",
+		}, nil},
 		"two records swapped": {func(_ *testing.T, s *shelf) { l := s.growing.lines; l[1], l[2] = l[2], l[1] }, []string{
 			third + ", line 2" + of + acme + ", record 2: follows record 0: records are gone or in another order",
 			third + ", line 3" + of + acme + ", record 1: follows record 2: records are gone or in another order",

@@ -264,15 +264,19 @@ func TestHeadOfWrongRecord(t *testing.T) {
 	}
 }
 
-// TestNotesInOrder checks that the notes about records without MACs have the order of their nodes.
-func TestNotesInOrder(t *testing.T) {
+// TestNodesInOrder checks that the notes about records without MACs, and the anchors, have the order of their nodes.
+func TestNodesInOrder(t *testing.T) {
 	b := new(book)
 	for i := range 7 {
 		node := fmt.Sprintf("%016x", 7-i)
 		b.own(acme, node, start, nil)
 		b.sign(node, "00000001", start, unsealed)
 	}
-	if notes := b.verify(t).Notes; len(notes) != 7 || !slices.IsSorted(notes) {
-		t.Errorf("%q", notes)
+	report := b.verify(t)
+	if len(report.Notes) != 7 || !slices.IsSorted(report.Notes) {
+		t.Errorf("%q", report.Notes)
+	}
+	if len(report.Anchors) != 7 || !slices.IsSortedFunc(report.Anchors, func(a, b Anchor) int { return strings.Compare(a.Node, b.Node) }) {
+		t.Errorf("%+v", report.Anchors)
 	}
 }

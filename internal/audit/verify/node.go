@@ -88,7 +88,7 @@ func (v *verification) readMeanwhile(ctx context.Context, dir string, store Sour
 			}
 		}
 		n.meanwhile = make(map[int]bool)
-		if !n.local || dir == "" {
+		if dir == "" {
 			continue
 		}
 		numbers, err := segments.List(filepath.Join(dir, n.name))

@@ -41,6 +41,27 @@ func TestFirstSegment(t *testing.T) {
 	}
 }
 
+// TestSealedOnce checks that a record behind a gap counts as one with a MAC, and a record that is there twice once.
+func TestSealedOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		change          func(lines [][]byte) [][]byte
+		records, sealed int
+	}{
+		"a gap":      {func(lines [][]byte) [][]byte { return slices.Delete(lines, 2, 3) }, 2, 2},
+		"one twice":  {func(lines [][]byte) [][]byte { return append(lines, lines[3]) }, 4, 3},
+		"one, later": {func(lines [][]byte) [][]byte { return append(lines, lines[1]) }, 4, 3},
+	} {
+		s := &shelf{book: new(book), root: t.TempDir()}
+		p := s.begin(1, format.SegmentFormat)
+		p.write(acme, start, start, start)
+		p.lines = c.change(p.lines)
+		p.put(t, s.root)
+		if r := s.verify(t, true); len(r.Findings) != 1 || r.Records != c.records || r.Standing.Sealed != int64(c.sealed) {
+			t.Errorf("%s: %v, %d records, %d with a MAC", name, texts(r), r.Records, r.Standing.Sealed)
+		}
+	}
+}
+
 // TestMissingJournal checks what is found and noted of a journal that is not here, by its directory.
 func TestMissingJournal(t *testing.T) {
 	const (
