@@ -70,7 +70,7 @@ var directions = []struct {
 	},
 	{
 		name:    "refusals import the messages in which they are written and the reasons that streams end for",
-		of:      in("internal/gateway"),
+		of:      is("internal/gateway"),
 		imports: func(_, imported string) bool { return within(imported, "internal/mcp/jsonrpc", "internal/mcp/streams") },
 		links:   func(string) bool { return false },
 	},
@@ -166,6 +166,64 @@ func TestDirectionOfImports(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRooms checks that no room of internal needs, over others, one that needs it: such rooms could only be understood
+// together.
+func TestRooms(t *testing.T) {
+	needs := make(map[string]map[string]string) // a room, the rooms that it imports, and one package of it that does
+	for _, p := range list(t, "./internal/...") {
+		from := room(p.ImportPath)
+		for _, imported := range p.Imports {
+			to := room(imported)
+			if to == "" || to == from {
+				continue
+			}
+			if needs[from] == nil {
+				needs[from] = make(map[string]string)
+			}
+			needs[from][to] = relative(p.ImportPath)
+		}
+	}
+	if len(needs) == 0 {
+		t.Fatal("no room was found")
+	}
+	for start := range needs {
+		if way := wayBack(needs, start, start, nil); way != nil {
+			t.Errorf("rooms in a circle: %s", strings.Join(way, "; "))
+		}
+	}
+}
+
+// room returns the room of a package in internal; "" for other packages.
+func room(path string) string {
+	if !ours(path) {
+		return ""
+	}
+	inside, ok := strings.CutPrefix(relative(path), "internal/")
+	if !ok {
+		return ""
+	}
+	name, _, _ := strings.Cut(inside, "/")
+	return name
+}
+
+// wayBack returns the imports that lead from a room to an end; nil when there is no way.
+func wayBack(needs map[string]map[string]string, from, end string, seen []string) []string {
+	for to, pkg := range needs[from] {
+		step := pkg + " imports " + to
+		if to == end {
+			return []string{step}
+		}
+		if slices.Contains(seen, to) {
+			continue
+		}
+		seen = append(seen, to)
+		if way := wayBack(needs, to, end, seen); way != nil {
+			return append([]string{step}, way...)
+		}
+	}
+	return nil
 }
 
 // TestProductionBinary checks that the binary for production links nothing of development mode, in which anybody can log

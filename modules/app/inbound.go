@@ -4,10 +4,10 @@ import (
 	"log/slog"
 	"net/http"
 
-	"github.com/durward-gateway/durward/internal/api/body"
-	"github.com/durward-gateway/durward/internal/api/eventstream"
 	"github.com/durward-gateway/durward/internal/gateway"
-	"github.com/durward-gateway/durward/internal/mcp/inbound"
+	"github.com/durward-gateway/durward/internal/gateway/body"
+	"github.com/durward-gateway/durward/internal/gateway/eventstream"
+	"github.com/durward-gateway/durward/internal/gateway/inbound"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/mcp/session"
 )

@@ -15,7 +15,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/gateway"
-	"github.com/durward-gateway/durward/internal/mcp/inbound"
+	"github.com/durward-gateway/durward/internal/gateway/inbound"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	mcpsession "github.com/durward-gateway/durward/internal/mcp/session"
 	"github.com/durward-gateway/durward/internal/proxy/forward"

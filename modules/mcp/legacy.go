@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/mcp/inbound"
+	"github.com/durward-gateway/durward/internal/gateway/inbound"
 	"github.com/durward-gateway/durward/internal/mcp/legacysse"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/modules/app/paths"

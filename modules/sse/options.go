@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/durward-gateway/durward/internal/api/eventstream"
+	"github.com/durward-gateway/durward/internal/gateway/eventstream"
 	"github.com/durward-gateway/durward/internal/proxy/sse"
 	"github.com/durward-gateway/durward/internal/strictjson"
 )

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/durward-gateway/durward/internal/api/eventstream"
+	"github.com/durward-gateway/durward/internal/gateway/eventstream"
 	"github.com/durward-gateway/durward/internal/proxy/sse"
 )
 

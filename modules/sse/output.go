@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/api/eventstream"
 	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/internal/gateway/eventstream"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/internal/proxy/sse"

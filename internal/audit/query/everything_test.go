@@ -67,7 +67,7 @@ func (s *shelf) write(t *testing.T, organization, node string, number int, from 
 	}
 	for i, id := range ids {
 		c, hash, entry := s.next(organization, node, segments.Name(number), id, from.Add(time.Duration(i)*time.Second))
-		text = append(append(append(format.AppendHead(text, organization, c.Sequence, &hash, nil, len(entry)), entry...)), '\n')
+		text = append(append(format.AppendHead(text, organization, c.Sequence, &hash, nil, len(entry)), entry...), '\n')
 	}
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/durward-gateway/durward/internal/api/validate"
-	"github.com/durward-gateway/durward/internal/mcp/inbound"
+	"github.com/durward-gateway/durward/internal/gateway/inbound"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )

@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/api/body"
 	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/gateway/body"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
 )

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/durward-gateway/durward/internal/mcp/inbound"
+	"github.com/durward-gateway/durward/internal/gateway/inbound"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/mcp/legacysse"
 	"github.com/durward-gateway/durward/internal/mcp/session"

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/durward-gateway/durward/internal/api/errorpage"
 	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/internal/gateway/errorpage"
 )
 
 const chromiumAccept = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,application/signed-exchange;v=b3;q=0.7"

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/durward-gateway/durward/internal/api/body"
 	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/gateway/body"
 )
 
 // Names of the events of /sse that the API defines.
