@@ -103,7 +103,7 @@ func TestOutcomesAreKnown(t *testing.T) {
 func sources(t *testing.T, each func(path string, n ast.Node)) {
 	t.Helper()
 	files := token.NewFileSet()
-	for _, root := range []string{"../../modules", "../../internal", "../../storage"} {
+	for _, root := range []string{"../../cmd", "../../caddyfile", "../../modules", "../../internal", "../../storage"} {
 		err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err

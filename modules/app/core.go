@@ -53,6 +53,8 @@ type Core struct {
 	Guard     Guard
 	Broker    *connection.Broker
 	Streams   *streams.Registry
+	// Cookies sets and reads the cookies of browsers.
+	Cookies websession.Cookies
 	// Sessions seals and opens the ids of MCP sessions.
 	Sessions *session.Codec
 	// Reader reads requests on /mcp.
@@ -224,7 +226,7 @@ func (a *App) newCore(public *url.URL) (*Core, error) {
 		return nil, err
 	}
 	core := &Core{
-		PublicURL: public.String(), loopID: sites.LoopID(public.String()), names: names, Store: a.resources.store, Guard: guard, Streams: &openStreams,
+		PublicURL: public.String(), Cookies: websession.Cookies{PublicURL: public.String()}, loopID: sites.LoopID(public.String()), names: names, Store: a.resources.store, Guard: guard, Streams: &openStreams,
 		Sizes: a.Sizes.WithDefaults(), StreamBounds: a.Streams.WithDefaults(), Overload: process.NewMeter(a.MemoryLimit, a.slogger),
 		Metrics: a.metrics, Log: a.slogger, Admitter: a.newAdmitter(), Tasks: a.resources.tasks, Desk: &desk,
 		resources: a.resources, rulesID: a.rulesID + public.String(), agents: a.agentRules(),

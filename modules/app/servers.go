@@ -2,12 +2,14 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/credential/directory"
 	"github.com/durward-gateway/durward/internal/mcp/pinning"
 	"github.com/durward-gateway/durward/internal/mcp/sighting"
 	"github.com/durward-gateway/durward/internal/ops/probe"
@@ -99,4 +101,49 @@ func (c *Call) WantsCredential(logger *zap.Logger) {
 	logger.Warn("forwarding", zap.String("server", c.Server.Slug), zap.Error(connection.ErrCredentialWanted),
 		zap.String("advice", "set `provider` of the server's directory entry: oauth2, bearer_token, api_key or basic_auth"))
 	c.Core.Sightings.WantsCredential(c.Server, c.Known.Sight())
+}
+
+// readOnlyEntries makes the shipped and the configured templates.
+func (a *App) readOnlyEntries(core *Core) (map[storage.Source][]storage.DirectoryEntry, error) {
+	shipped, err := directory.Catalogue()
+	if err != nil {
+		return nil, err
+	}
+	records, err := a.Directory.Records()
+	if err != nil {
+		return nil, err
+	}
+	if development := a.Development(); development != nil {
+		records = append(records, development.Records()...)
+	}
+	configured, err := directory.ReadOnly(records, storage.SourceConfig, core.CheckUpstream)
+	if err != nil {
+		return nil, err
+	}
+	return map[storage.Source][]storage.DirectoryEntry{storage.SourceCatalogue: shipped, storage.SourceConfig: configured}, nil
+}
+
+// syncDirectory brings the store's read-only templates up to date. development may be nil.
+func (c *Core) syncDirectory(ctx context.Context, development DevelopmentIdentity) error {
+	for source, entries := range c.directory {
+		if err := c.Store.SyncDirectory(ctx, source, entries, time.Now()); err != nil {
+			return fmt.Errorf("storing the server directory: %w", err)
+		}
+	}
+	if development != nil {
+		if err := development.Seed(ctx, c.Store, c.models.ConfiguredModels()); err != nil {
+			return err
+		}
+	}
+	stored := digest(c.directory)
+	c.resources.templates.Store(&stored)
+	c.unready.Store(false)
+	return nil
+}
+
+// storedBefore reports whether an earlier configuration has stored exactly these templates. If so, a node stays ready
+// when it gets another configuration while its database is read-only.
+func (c *Core) storedBefore() bool {
+	stored := c.resources.templates.Load()
+	return stored != nil && *stored == digest(c.directory)
 }

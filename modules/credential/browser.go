@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/identity/websession"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/paths"
 	"github.com/durward-gateway/durward/modules/app/settings"
@@ -59,7 +60,7 @@ func (b *browser) whose(ctx context.Context, user storage.ConnectionKey) (connec
 // loginFirst sends the browser to log in, and back. It answers with a page instead of a redirect: the browser came here
 // by a form of the provider, whose policy would forbid the target of a redirect (CSP level 3, form-action).
 func (h *Handler) loginFirst(w http.ResponseWriter, b *browser, result connection.CallbackResult) {
-	b.core.SetCookie(w, app.CookieHeld, result.Held, heldAge)
+	b.core.Cookies.Set(w, websession.CookieHeld, result.Held, heldAge)
 	address := paths.Login + "?" + url.Values{"issuer": {b.issuer}, "return": {paths.Held}}.Encode()
 	w.Header().Set("Refresh", "0; url="+address)
 	page{Status: http.StatusOK, Title: "Log in to finish", Text: "The account will be connected once you have logged in.", Link: address}.write(w)

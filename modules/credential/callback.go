@@ -12,6 +12,7 @@ import (
 	"github.com/durward-gateway/durward/internal/api/webpage"
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/internal/identity/websession"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/paths"
 	"github.com/durward-gateway/durward/storage"
@@ -59,8 +60,8 @@ func (h *Handler) serveHeld(w http.ResponseWriter, r *http.Request, call *app.Ca
 		return
 	}
 	b := browser{core: call.Core, request: r}
-	handle := call.Core.Cookie(r, app.CookieHeld)
-	call.Core.DropCookie(w, app.CookieHeld)
+	handle := call.Core.Cookies.Value(r, websession.CookieHeld)
+	call.Core.Cookies.Drop(w, websession.CookieHeld)
 	result, err := call.Core.Broker.Resume(r.Context(), handle, b.whose)
 	h.finish(w, r, call.Core, result, err)
 }

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/api/webpage"
+	"github.com/durward-gateway/durward/internal/identity/websession"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/arguments"
 	"github.com/durward-gateway/durward/modules/devidp/welcome"
@@ -69,7 +70,7 @@ func (h *Handler) reader(r *http.Request) *webpage.User {
 		return nil
 	}
 	defer unpin()
-	user, err := core.BrowserUser(r.Context(), core.Cookie(r, app.CookieSession))
+	user, err := core.BrowserUser(r.Context(), core.Cookies.Value(r, websession.CookieSession))
 	if err != nil {
 		core.LogFailure(h.logger, "looking up who is logged in", err)
 		return nil

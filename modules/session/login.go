@@ -50,7 +50,7 @@ func (v *visit) login() {
 	if err == nil {
 		var memo []byte
 		if memo, err = attempt.Encode(); err == nil {
-			v.core.SetCookie(v.w, app.CookieLogin, v.core.Browsers.SealMemo(app.CookieLogin, memo), oidclogin.Lifetime)
+			v.core.Cookies.Set(v.w, websession.CookieLogin, v.core.Browsers.SealMemo(websession.CookieLogin, memo), oidclogin.Lifetime)
 			webpage.Redirect(v.w, address)
 			return
 		}
@@ -105,7 +105,7 @@ func (v *visit) loginCallback() {
 		v.unavailable()
 		return
 	}
-	v.core.SetCookie(v.w, app.CookieSession, sealed, websession.Lifetime)
+	v.core.Cookies.Set(v.w, websession.CookieSession, sealed, websession.Lifetime)
 	webpage.Redirect(v.w, attempt.Return)
 }
 
@@ -118,9 +118,9 @@ func zoneOf(claims *token.Claims) string {
 // attempt takes the login that this browser began, if the provider's answer belongs to it. It is valid once: the
 // browser loses it, and a copy of it is spent.
 func (v *visit) attempt() (attempt oidclogin.Attempt, query url.Values, ok bool) {
-	sealed := v.core.Cookie(v.r, app.CookieLogin)
-	v.core.DropCookie(v.w, app.CookieLogin)
-	memo, opened := v.core.Browsers.OpenMemo(app.CookieLogin, sealed)
+	sealed := v.core.Cookies.Value(v.r, websession.CookieLogin)
+	v.core.Cookies.Drop(v.w, websession.CookieLogin)
+	memo, opened := v.core.Browsers.OpenMemo(websession.CookieLogin, sealed)
 	if len(v.r.URL.RawQuery) > maxQuery || !opened {
 		return attempt, nil, false
 	}
@@ -217,7 +217,7 @@ func (v *visit) logout() {
 		if err != nil {
 			v.logger.Error("recording a logout", zap.Error(err)) // a user who wants to log out may do so
 		}
-		v.core.DropCookie(v.w, app.CookieSession)
+		v.core.Cookies.Drop(v.w, websession.CookieSession)
 		if err := v.core.Store.LogOutUser(v.r.Context(), v.user.OrganizationID, v.user.UserID, v.user.IssuedAt); err != nil {
 			v.core.LogFailure(v.logger, "ending a session", err)
 			v.unavailable() // this browser's cookie is gone, but a copy of it is still valid
