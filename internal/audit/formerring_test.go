@@ -209,6 +209,31 @@ func TestRingForeign(t *testing.T) {
 	}
 }
 
+// TestRingHasTheEnd checks that a segment gets the last lines that only the ring has, and no other end.
+func TestRingHasTheEnd(t *testing.T) {
+	for _, missing := range []int{1, 2} { // the final checkpoint, and a record before it
+		root := t.TempDir()
+		j := openJournal(t, testOptions(t, root))
+		leaveAlone(j)
+		intents(t, j, 3)
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+		path := segments.Path(j.dir, 1)
+		text := readFile(t, path)
+		lines := strings.SplitAfter(strings.TrimSuffix(text, "\n"), "\n")
+		if err := os.Truncate(path, int64(len(strings.Join(lines[:len(lines)-missing], "")))); err != nil {
+			t.Fatal(err)
+		}
+		writeRing(t, j.dir, 1, int64(len(text)), ringAt(text, len(text)))
+		openJournal(t, testOptions(t, root))
+		if got := readFile(t, path); got != text {
+			t.Errorf("without %d lines it becomes %q", missing, got)
+		}
+		wantClean(t, root, new(memory))
+	}
+}
+
 // FuzzRing checks that a ring of any bytes is read without a panic, and that lines from it add no findings to an intact
 // log.
 func FuzzRing(f *testing.F) {

@@ -261,8 +261,8 @@ func TestRecovery(t *testing.T) {
 			if err != nil || !found.Final || found.Torn != 0 {
 				t.Fatalf("%+v, %v", found, err)
 			}
-			if said, err := format.ReadCheckpoint(found.Checkpoint.Data); err != nil || said.Cut != c.cut {
-				t.Errorf("cut %d, %v", said.Cut, err)
+			if said, err := format.ReadCheckpoint(found.Checkpoint.Data); err != nil || said.Cut != c.cut || said.Header != found.Header.Hash() {
+				t.Errorf("cut %d behind the first line %s, %v", said.Cut, said.Header, err)
 			}
 			if err := again.Append(acme, intent("create_issue")); err != nil {
 				t.Fatal(err)

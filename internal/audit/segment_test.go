@@ -129,6 +129,57 @@ func TestClaim(t *testing.T) {
 	}
 }
 
+// TestForgedFirstLine checks that a start uses no number of a checkpoint again, whatever the last segment's first line says
+// or when it is none.
+func TestForgedFirstLine(t *testing.T) {
+	for name, forge := range map[string]func(h format.Header) string{
+		"it follows no checkpoint": func(h format.Header) string {
+			h.Checkpoint, h.Previous = 0, ""
+			return string(format.Marshal(h))
+		},
+		"it is none": func(format.Header) string { return "first" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			j := openJournal(t, testOptions(t, dir))
+			leaveAlone(j)
+			intents(t, j, 1)
+			if err := turn(j); err != nil {
+				t.Fatal(err)
+			}
+			intents(t, j, 1)
+			kill(t, j)
+			path := segments.Path(j.dir, 2)
+			found, err := segments.Scan(path, j.keys())
+			if err != nil || found.Header.Checkpoint != 1 {
+				t.Fatalf("%+v, %v", found, err)
+			}
+			_, rest, _ := strings.Cut(readFile(t, path), "\n")
+			if err := os.WriteFile(path, []byte(forge(*found.Header)+"\n"+rest), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			again := openJournal(t, testOptions(t, dir))
+			if again.node != j.node || again.last.number != 2 {
+				t.Errorf("the next checkpoint follows number %d", again.last.number)
+			}
+			if len(findings(t, dir, new(memory))) == 0 {
+				t.Error("nothing is found")
+			}
+		})
+	}
+}
+
+// TestSyncPath checks that it is told when a directory cannot be synced.
+func TestSyncPath(t *testing.T) {
+	dir := t.TempDir()
+	if err := syncPath(dir); err != nil {
+		t.Error(err)
+	}
+	if err := syncPath(filepath.Join(dir, "missing")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("one that is missing: %v", err)
+	}
+}
+
 // TestNumbersOfSetAside checks that the numbers of damaged segments are not used again.
 func TestNumbersOfSetAside(t *testing.T) {
 	dir := t.TempDir()
