@@ -290,7 +290,7 @@ func TestAdoptAgain(t *testing.T) {
 	} {
 		var log lockedBuffer
 		root, store := t.TempDir(), &failingStore{memory: new(memory)}
-		left, used := openJournal(t, testOptions(t, root)), openJournal(t, testOptions(t, root))
+		left, used, busy := openJournal(t, testOptions(t, root)), openJournal(t, testOptions(t, root)), openJournal(t, testOptions(t, root))
 		begun, later := filepath.Join(root, "0011223344556677"), filepath.Join(root, "7766554433221100")
 		if err := errors.Join(os.Mkdir(begun, 0o700), os.Mkdir(later, 0o700)); err != nil {
 			t.Fatal(err)
@@ -316,7 +316,7 @@ func TestAdoptAgain(t *testing.T) {
 		if _, err := os.Stat(left.dir); errors.Is(err, os.ErrNotExist) != (c.err == nil) {
 			t.Errorf("%s: its directory: %v", name, err)
 		}
-		for _, dir := range []string{used.dir, begun} {
+		for _, dir := range []string{used.dir, busy.dir, begun} {
 			if _, err := os.Stat(dir); err != nil {
 				t.Errorf("%s: one that is used is gone: %v", name, err)
 			}
@@ -324,6 +324,34 @@ func TestAdoptAgain(t *testing.T) {
 		if entries, err := os.ReadDir(later); err != nil || len(entries) != 1 || readFile(t, segments.Path(later, 1)) != ofLater {
 			t.Errorf("%s: that of a later durward is not left alone: %v, %v", name, entries, err)
 		}
+	}
+}
+
+// nodeStore is a store that does not answer about some nodes.
+type nodeStore struct {
+	*memory
+	errs map[string]error
+}
+
+func (s nodeStore) AuditChains(ctx context.Context, node string) ([]storage.AuditChain, error) {
+	if err := s.errs[node]; err != nil {
+		return nil, err
+	}
+	return s.memory.AuditChains(ctx, node)
+}
+
+// TestAdoptUntilAll checks that shipping is tried again when one of the journals was not shipped because the store was
+// away, whatever became of the journals after it.
+func TestAdoptUntilAll(t *testing.T) {
+	root := t.TempDir()
+	one, two := openJournal(t, testOptions(t, root)), openJournal(t, testOptions(t, root))
+	kill(t, one)
+	kill(t, two)
+	o := testOptions(t, root).withDefaults()
+	store := nodeStore{new(memory), map[string]error{min(one.node, two.node): storage.ErrUnavailable, max(one.node, two.node): errDisk}}
+	trail := &Trail{journal: new(Journal), store: store, macs: o.MACs, log: o.Log}
+	if trail.adopt(t.Context(), o) {
+		t.Error("one of them is never shipped")
 	}
 }
 
