@@ -53,6 +53,11 @@ func TestPrincipal(t *testing.T) {
 		if who, err := now(t.Context()); err != nil || who != b.Principal(agent.ID) {
 			t.Errorf("%v, %v", who, err)
 		}
+		d.requireAgents = true
+		if who, err := now(t.Context()); err != nil || who != b.Principal(agent.ID) {
+			t.Errorf("%v, %v: an agent is required, and there", who, err)
+		}
+		d.requireAgents = false
 		if err := d.store.DeleteAgent(t.Context(), authntest.OrganizationID, agent.ID, "", time.Now()); err != nil {
 			t.Fatal(err)
 		}

@@ -228,6 +228,23 @@ func TestK03KeysWithOnePrefix(t *testing.T) {
 	}
 }
 
+// TestReasonsOfKeys checks that the refusal of a key that was good says why it is not any more.
+func TestReasonsOfKeys(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for want, holder := range map[string]storage.APIKeyHolder{
+		"the API key has expired":        {APIKey: storage.APIKey{ExpiresAt: at}},
+		"the API key was revoked":        {APIKey: storage.APIKey{RevokedAt: at, Disabled: true, ExpiresAt: at}},
+		"the API key is disabled":        {APIKey: storage.APIKey{Disabled: true, ExpiresAt: at}},
+		"the API key's user was revoked": {APIKey: storage.APIKey{RevokedAt: at}, User: &storage.User{RevokedAt: at}},
+		"the API key's agent is gone":    {APIKey: storage.APIKey{AgentID: "a", RevokedAt: at}},
+	} {
+		var refusal *token.Error
+		if err := newKnownKey(holder, at).good(at); !errors.As(err, &refusal) || refusal.Reason != want || !token.IsOver(err) || !errors.Is(err, token.ErrInvalid) {
+			t.Errorf("%v, want %s", refusal, want)
+		}
+	}
+}
+
 // TestK04Expiry checks that keys expire to the moment, however long the key has been in memory.
 func TestK04Expiry(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

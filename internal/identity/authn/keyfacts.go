@@ -66,7 +66,7 @@ func (k *knownKey) actBy(user *storage.User, now time.Time) {
 // newest does not name the list and an earlier one did. The list stays unknown until a token names it again: old names
 // must not grant anything. For users whose tokens have never named the list it is known to be empty.
 func unsure(user *storage.User, list storage.Fact, now time.Time) bool {
-	if user.FactsAt.IsZero() || now.Sub(user.FactsAt) > factsLast {
+	if now.Sub(user.FactsAt) > factsLast { // also since the zero time, when there was no token
 		return true
 	}
 	return !list.At.IsZero() && list.At.Before(user.FactsAt)

@@ -153,6 +153,15 @@ func TestKeyStreamsNeedAgents(t *testing.T) {
 	if p, err := now(t.Context()); err != nil || p != nil {
 		t.Errorf("%v, %v: an agent is required", p, err)
 	}
+	agent := k.register(authntest.OrganizationID, authntest.IssuerID, "robot")
+	ofAgent, _ := k.Make(func(s *storage.APIKey) { s.AgentID = agent.ID })
+	robot, err := k.use(ofAgent, here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := k.PrincipalNow(robot)(t.Context()); err != nil || p == nil || p.AgentID() != agent.ID {
+		t.Errorf("%v, %v: an agent is there", p, err)
+	}
 	k.store.keysFail = storage.ErrUnavailable
 	k.epochs.Bump("")
 	if p, err := now(t.Context()); !errors.Is(err, storage.ErrUnavailable) || p != nil {
@@ -183,5 +192,56 @@ func TestFactsOfKeysGrowOld(t *testing.T) {
 	k.turned.Store(int64(factsLast))
 	if !unknown() {
 		t.Error("known for ever")
+	}
+}
+
+// TestRolesAloneUnknown checks that roles are unknown that the last token does not name, though it names groups.
+func TestRolesAloneUnknown(t *testing.T) {
+	k := newKeyDoor(t)
+	k.Say(lists{Roles: []string{"staff"}, Groups: []string{"ops"}}, 2*time.Hour)
+	k.Say(lists{Groups: []string{"ops"}}, time.Hour)
+	raw, _ := k.Make(nil)
+	if b, err := k.use(raw, here); err != nil || !b.RolesUnknown() {
+		t.Errorf("they are known: %v", err)
+	}
+}
+
+// TestFactsLast checks for how long the facts in a token count, to the moment, and that a list without facts is unknown.
+func TestFactsLast(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		facts, list, now time.Time
+		want             bool
+	}{
+		"of a new token":              {at, at, at, false},
+		"at the end of their time":    {at, at, at.Add(factsLast), false},
+		"behind it":                   {at, at, at.Add(factsLast + 1), true},
+		"of no token":                 {time.Time{}, time.Time{}, at, true},
+		"that no token has named":     {at, time.Time{}, at, false},
+		"that the last does not name": {at, at.Add(-1), at, true},
+	} {
+		if got := unsure(&storage.User{FactsAt: c.facts}, storage.Fact{At: c.list}, c.now); got != c.want {
+			t.Errorf("a list %s is unknown: %v", name, got)
+		}
+	}
+}
+
+// TestKeysOfRevokedUsers checks that a revocation ends the keys that a user had, and no later ones.
+func TestKeysOfRevokedUsers(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		made, revoked time.Time
+		good          bool
+	}{
+		"made before":                {at.Add(-1), at, false},
+		"made at the same moment":    {at, at, false},
+		"made since":                 {at.Add(1), at, true},
+		"of a user who is not":       {at, time.Time{}, true},
+		"of a user, made at no time": {time.Time{}, time.Time{}, true},
+	} {
+		known := newKnownKey(storage.APIKeyHolder{APIKey: storage.APIKey{CreatedAt: c.made}, User: &storage.User{RevokedAt: c.revoked}}, at)
+		if err := known.good(at); (err == nil) != c.good {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -83,6 +83,14 @@ func TestAgentsRegisterThemselves(t *testing.T) {
 		a.Application.Issuer != authntest.IssuerID || a.Application.Name != "agent" || !a.WriteConfirmationsRequired || a.OrganizationID != b.Caller().OrganizationID {
 		t.Fatalf("%+v", a)
 	}
+	if a.ID == "" || a.Application.ID == "" || a.ID == a.Application.ID {
+		t.Errorf("its ids are %q and %q", a.ID, a.Application.ID)
+	}
+	for _, at := range []time.Time{a.CreatedAt, a.UpdatedAt, a.Application.CreatedAt, a.Application.UpdatedAt} {
+		if since := time.Since(at); since < 0 || since > time.Minute {
+			t.Errorf("it was made %s ago", since)
+		}
+	}
 	if again := d.settled(d.issuer.Sign(map[string]any{"sub": "bob"})); again.Agent() == nil || again.Agent().ID != a.ID {
 		t.Errorf("registered again: %+v", again.Agent())
 	}
@@ -98,6 +106,20 @@ func TestAgentsRegisterThemselves(t *testing.T) {
 	tried := d.store.registered
 	if b := d.settled(d.issuer.Sign(map[string]any{"azp": "another"})); b.Agent() != nil || d.store.registered != tried {
 		t.Errorf("without the rule: %+v", b.Agent())
+	}
+}
+
+// TestRegistrationOfAnotherConfiguration checks that a client which one configuration knows as no agent becomes one in
+// another, with which it shares what it knows.
+func TestRegistrationOfAnotherConfiguration(t *testing.T) {
+	d := newDoor(t, nil)
+	raw := d.issuer.Sign(nil)
+	if b := d.settled(raw); b.Agent() != nil {
+		t.Fatalf("%+v", b.Agent())
+	}
+	registering := d.other(func(o *Options) { o.RulesID, o.RegisterAgents = "registering", true })
+	if b, err := registering.Token(t.Context(), raw, ""); err != nil || b.Agent() == nil {
+		t.Errorf("%+v, %v", b.Agent(), err)
 	}
 }
 

@@ -27,6 +27,10 @@ func TestToken(t *testing.T) {
 		t.Error(diff)
 	}
 
+	if good := who.ExpiresAt.Sub(time.Unix(d.issuer.Now()+600, 0)); good < 0 || good > 5*time.Minute {
+		t.Errorf("it is good for %s after its end", good)
+	}
+
 	t.Run("another resource is another verdict", func(t *testing.T) {
 		narrow := d.issuer.Sign(map[string]any{"aud": "https://gate.example.com/mcp/demo"})
 		d.settles(&d.issuer.Verdicts, func() {
@@ -136,6 +140,39 @@ func TestPeopleAreAskedForAgain(t *testing.T) {
 	if fresh(); d.store.resolved.Load() == before {
 		t.Error("not asked again")
 	}
+}
+
+// TestTokensAreFacts checks that what a token says of its user counts for the user's keys, from the time of its issue.
+func TestTokensAreFacts(t *testing.T) {
+	d := newDoor(t, nil)
+	said := map[string]any{"roles": []string{"r"}, "groups": []string{"g"}, "teams": []string{"t"}, "projects": []string{"p"}}
+	who := d.bearer(d.issuer.Sign(said)).Caller()
+	user, err := d.store.User(t.Context(), who.OrganizationID, who.UserID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := user.Facts
+	got := [][]string{f.Roles.Names, f.Groups.Names, f.Teams.Names, f.Projects.Names}
+	if diff := cmp.Diff([][]string{who.Roles, who.Groups, who.Teams, who.Projects}, got); diff != "" || len(who.Roles) != 1 || len(who.Groups) != 1 {
+		t.Errorf("%s, %+v", diff, who)
+	}
+	if user.FactsAt.Unix() != d.issuer.Now() {
+		t.Errorf("they are of %s", user.FactsAt)
+	}
+}
+
+// TestLongestToken checks that a token of the greatest length is read.
+func TestLongestToken(t *testing.T) {
+	d := newDoor(t, nil)
+	padded := func(n int) string { return d.issuer.Sign(map[string]any{"pad": strings.Repeat("x", n)}) }
+	n := (token.MaxSize - len(padded(0))) * 3 / 4
+	for len(padded(n)) < token.MaxSize {
+		n++
+	}
+	if size := len(padded(n)); size != token.MaxSize {
+		t.Fatalf("its length is %d", size)
+	}
+	d.bearer(padded(n))
 }
 
 // TestResolvedOrganizations checks that the organization which a token named is told, and that of the configuration is
