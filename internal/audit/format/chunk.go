@@ -70,8 +70,8 @@ func OpenChunk(data []byte) (previous, last [hashSize]byte, records Records, err
 	if len(data) == 0 || data[0] != ChunkFormat {
 		return previous, last, nil, fmt.Errorf("%w: unknown format of a chunk", ErrTampered)
 	}
-	if n, err := s2.DecodedLen(data[1:]); err != nil || n > MaxChunk {
-		return previous, last, nil, fmt.Errorf("%w: the chunk cannot be unpacked", ErrTampered)
+	if n, _ := s2.DecodedLen(data[1:]); n > MaxChunk { // Decode has the error
+		return previous, last, nil, fmt.Errorf("%w: the chunk is too long", ErrTampered)
 	}
 	body, err := s2.Decode(nil, data[1:])
 	if err != nil {
