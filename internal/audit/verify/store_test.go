@@ -123,6 +123,19 @@ func (b *book) signAgain(t *testing.T, number int64, edit func(c *format.Checkpo
 	return c.Sign(gateway)
 }
 
+// answer has the store state other hashes for the ends of chains, in one of its answers, counted from 1.
+func (b *book) answer(wrong int) {
+	answers := 0
+	b.heads = func(all []storage.AuditChain) []storage.AuditChain {
+		if answers++; answers == wrong {
+			for i := range all {
+				all[i].Hash[0] ^= 1
+			}
+		}
+		return all
+	}
+}
+
 // TestTamperedStore checks the findings for changes in a store of two nodes.
 func TestTamperedStore(t *testing.T) {
 	const (
@@ -134,6 +147,10 @@ func TestTamperedStore(t *testing.T) {
 		// nowhere is the problem of a last record that is not the stated one.
 		nowhere = ": is not where the store says that the chain ends"
 	)
+	allHeads := []string{
+		own + ", record 4" + nowhere, strings.Replace(own, acme, other, 1) + ", record 4" + nowhere,
+		strings.Replace(own, nodeA, nodeB, 1) + ", record 4" + nowhere, strings.NewReplacer(nodeA, nodeB, acme, other).Replace(own) + ", record 4" + nowhere,
+	}
 	// gone returns the findings about checkpoints that the store lacks, and that are nowhere else.
 	gone := func(from, to int64) []string {
 		next := second // the segment of the next checkpoint
@@ -224,20 +241,8 @@ func TestTamperedStore(t *testing.T) {
 		}},
 		"a record twice": {func(_ *testing.T, b *book) { b.records = append(b.records, b.records[b.at(acme, 2)]) }, []string{own + ", record 2: records 2 to 2 are in the store twice"}},
 
-		"the heads in the first answer": {func(_ *testing.T, b *book) {
-			answers := 0
-			b.heads = func(all []storage.AuditChain) []storage.AuditChain {
-				if answers++; answers == 1 {
-					for i := range all {
-						all[i].Hash[0] ^= 1
-					}
-				}
-				return all
-			}
-		}, []string{
-			own + ", record 4" + nowhere, strings.Replace(own, acme, other, 1) + ", record 4" + nowhere,
-			strings.Replace(own, nodeA, nodeB, 1) + ", record 4" + nowhere, strings.NewReplacer(nodeA, nodeB, acme, other).Replace(own) + ", record 4" + nowhere,
-		}},
+		"the heads in the first answer": {func(_ *testing.T, b *book) { b.answer(1) }, allHeads},
+		"the heads in the last answer":  {func(_ *testing.T, b *book) { b.answer(2) }, allHeads},
 		"a head in both answers": {func(_ *testing.T, b *book) {
 			end := b.end(acme, nodeA, storage.AuditStoreSegment)
 			end.Hash[0] ^= 1
@@ -454,6 +459,21 @@ func TestManyChunks(t *testing.T) {
 			if !overlapping && b.limit > pageChunks {
 				t.Errorf("%d of %d chunks are asked for at once", b.limit, n)
 			}
+		}
+	}
+}
+
+// TestFindingText checks that a finding's text names its place as far as it has one.
+func TestFindingText(t *testing.T) {
+	for want, f := range map[string]Finding{
+		"node n: problem":                           {Node: "n", Problem: "problem"},
+		"node n, segment s: problem":                {Node: "n", Segment: "s", Problem: "problem"},
+		"node n, segment s, line 1: problem":        {Node: "n", Segment: "s", Line: 1, Problem: "problem"},
+		"node n, organization o, record 1: problem": {Node: "n", Organization: "o", Sequence: 1, Problem: "problem"},
+		"node n, segment s, line 2, organization the gateway itself, record 3: problem": {Node: "n", Segment: "s", Line: 2, Sequence: 3, Problem: "problem"},
+	} {
+		if got := f.String(); got != want {
+			t.Errorf("%s, want %s", got, want)
 		}
 	}
 }
