@@ -22,6 +22,7 @@ import (
 // of dir that are not yet in the store. It does not check hashes: package verify does. It may run beside a gateway, and passes
 // each record once. It stops at the first error of each.
 func Everything(ctx context.Context, dir string, store storage.Audits, organization string, from, to time.Time, each func(*storage.AuditRecord) error) error {
+	from, to = from.Truncate(format.Precision), to.Truncate(format.Precision)
 	journals, err := openJournals(dir)
 	defer func() {
 		for _, j := range journals {

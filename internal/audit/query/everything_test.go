@@ -110,24 +110,27 @@ func TestEverything(t *testing.T) {
 	s.write(t, acme, nodeA, 2, start.Add(time.Minute), "a4")
 	s.write(t, acme, nodeB, 1, start.Add(2*time.Minute), "b1")
 	s.ship(other, nodeB, 1, start.Add(time.Hour), "shipped")
+	s.ship(acme, nodeB, 3, start.Add(time.Hour), "b3")
 	end := start.Add(2 * time.Hour)
 	for name, c := range map[string]struct {
 		organization string
 		from, to     time.Time
 		want         string
 	}{
-		"of all":                          {"*", start, end, "a1 a2 shipped a3 o1 o2 a4 b1"},
-		"of one":                          {acme, start, end, "a1 a2 a3 a4 b1"},
+		"of all":                          {"*", start, end, "a1 a2 b3 shipped a3 o1 o2 a4 b1"},
+		"of one":                          {acme, start, end, "a1 a2 b3 a3 a4 b1"},
 		"of another one":                  {other, start, end, "shipped o1 o2"},
 		"of one that has none":            {"third", start, end, ""},
-		"from a time on":                  {acme, start.Add(2 * time.Second), end, "a3 a4 b1"},
+		"from a time on":                  {acme, start.Add(2 * time.Second), end, "b3 a3 a4 b1"},
 		"before a time":                   {acme, start, start.Add(2 * time.Second), "a1 a2"},
 		"from one time to another":        {"*", start.Add(time.Second), start.Add(time.Minute), "a2 a3 o2"},
 		"from a time that is none":        {acme, start.Add(3 * time.Second), start.Add(time.Minute), ""},
-		"after the last one":              {acme, start.Add(2*time.Minute + 1), end, ""},
+		"after the last one":              {acme, start.Add(2*time.Minute + format.Precision), end, "b3"},
 		"to the moment of the last one":   {acme, start, start.Add(2 * time.Minute), "a1 a2 a3 a4"},
-		"to the moment after the last":    {acme, start, start.Add(2*time.Minute + 1), "a1 a2 a3 a4 b1"},
-		"from the moment of the last one": {acme, start.Add(2 * time.Minute), end, "b1"},
+		"to the moment after the last":    {acme, start, start.Add(2*time.Minute + format.Precision), "a1 a2 a3 a4 b1"},
+		"from the moment of the last one": {acme, start.Add(2 * time.Minute), end, "b3 b1"},
+		"from within a microsecond":       {"*", start.Add(format.Precision - 1), start.Add(time.Second), "a1 o1"},
+		"to within a microsecond":         {"*", start, start.Add(time.Second + format.Precision - 1), "a1 o1"},
 	} {
 		if ids, err := s.read(t, c.organization, c.from, c.to); err != nil || strings.Join(ids, " ") != c.want {
 			t.Errorf("%s: %q, want %q, %v", name, ids, c.want, err)
@@ -140,6 +143,7 @@ func TestEverything(t *testing.T) {
 func TestEverythingOfLines(t *testing.T) {
 	s := newShelf(t)
 	s.write(t, acme, nodeA, 1, start, "a1")
+	s.write(t, "", nodeA, 1, start, "g1")
 	path := segments.Path(filepath.Join(s.root, nodeA), 1)
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -147,9 +151,16 @@ func TestEverythingOfLines(t *testing.T) {
 	}
 	c := format.Checkpoint{Format: format.CheckpointFormat, Node: nodeA, Segment: "00000001", Number: 1, Time: start, Chains: []format.Head{}}
 	signed := storage.AuditCheckpoint{Data: format.Marshal(c), Signature: []byte("x")}
-	text = append(format.AppendCheckpoint(text, &signed), "none\n"...)
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
+	first, _, _ := strings.Cut(string(text), "\n")
+	for i, line := range []string{string(format.AppendCheckpoint(nil, &signed)), "none\n", first + "\n", string(format.AppendHead(nil, "", 9, new([32]byte), nil, 100)) + "cut off\n"} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, append(text, line...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.write(t, "", nodeA, 1, start, fmt.Sprint("g", i+2))
 	}
 	s.write(t, other, nodeA, 1, start, "o1", "o2")
 	s.write(t, acme, nodeA, 1, start, "a2")
@@ -167,7 +178,7 @@ func TestEverythingOfLines(t *testing.T) {
 	}
 	var want []named
 	again := newShelf(t)
-	for _, r := range [...]struct{ organization, id string }{{acme, "a1"}, {other, "o1"}, {other, "o2"}, {acme, "a2"}} {
+	for _, r := range [...]struct{ organization, id string }{{acme, "a1"}, {"", "g1"}, {"", "g2"}, {"", "g3"}, {"", "g4"}, {"", "g5"}, {other, "o1"}, {other, "o2"}, {acme, "a2"}} {
 		name := format.ChainOf(r.organization, nodeA, "00000001")
 		previous := again.chains[name].Hash
 		at := start
