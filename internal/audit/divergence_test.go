@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/internal/audit/former"
@@ -327,7 +328,9 @@ func otherChunk(t *testing.T, c *storage.AuditChunk) {
 func TestExamine(t *testing.T) {
 	// The journal has records 1 to 4, a checkpoint over them, and record 5. The store has a chunk for each record.
 	shipped := func(t *testing.T, store *failingStore) *Journal {
-		j := openJournal(t, testOptions(t, t.TempDir()))
+		o := testOptions(t, t.TempDir())
+		o.CheckpointEvery = time.Hour // the checkpoint is made below
+		j := openJournal(t, o)
 		ship := newShipper(j, store)
 		appendSome(t, j, acme, "tool", 4)
 		if err := errors.Join(j.Checkpoint(), ship.ship(t.Context())); err != nil {
@@ -447,7 +450,7 @@ func TestExamine(t *testing.T) {
 			if err := newShipper(j, store).ship(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(putBack)
+			putBack()
 		}, "", false},
 		"no journal": {func(t *testing.T, j *Journal, store *failingStore) {
 			if err := os.Remove(segments.Path(j.dir, 1)); err != nil {
