@@ -29,16 +29,23 @@ type callAudit struct {
 	header     http.Header // with which a stream on /sse was asked for
 }
 
+// Records keeps the audit log's records of one call.
+type Records struct{ call *Call }
+
+// Records returns the keeper of the call's records.
+func (c *Call) Records() Records { return Records{c} }
+
 // Outcomes of calls that durward_policy did not let pass.
 const (
 	outcomeDenied = "denied"
 	outcomeHeld   = "held"
 )
 
-// AuditIntent records that the call is about to leave with the caller's credential: the request, the caller, and the
+// Intent records that the call is about to leave with the caller's credential: the request, the caller, and the
 // rule that allowed it. It must be called before a credential leaves. On an error the call could not be recorded and
 // must not be made. The error wraps storage.ErrUnavailable.
-func (c *Call) AuditIntent(ctx context.Context) error {
+func (r Records) Intent(ctx context.Context) error {
+	c := r.call
 	if len(c.audit.intents) > 0 || c.audit.refused != nil {
 		return c.audit.refused
 	}
@@ -65,19 +72,21 @@ func (c *Call) AuditIntent(ctx context.Context) error {
 	return c.audit.refused
 }
 
-// AuditOutcome notes the result of the call: an outcome word of the gateway, and the status of the upstream's answer, 0
+// Outcome notes the result of the call: an outcome word of the gateway, and the status of the upstream's answer, 0
 // when there was none. The result is recorded when the request ends.
-func (c *Call) AuditOutcome(outcome string, upstreamStatus int) {
+func (r Records) Outcome(outcome string, upstreamStatus int) {
+	c := r.call
 	c.audit.outcome, c.audit.status = outcome, upstreamStatus
 }
 
-// AuditHeld notes the approval that the call waits for.
-func (c *Call) AuditHeld(approvalID string) { c.audit.approvalID = approvalID }
+// Held notes the approval that the call waits for.
+func (r Records) Held(approvalID string) { r.call.audit.approvalID = approvalID }
 
-// FinishAudit records the end of the call. It records the outcome of the intent that was recorded before the credential
+// Finish records the end of the call. It records the outcome of the intent that was recorded before the credential
 // left. When a call went no further than the policies or its missing credential, it records the whole call.
 // durward_auth calls it when a request ends.
-func (c *Call) FinishAudit(ctx context.Context) {
+func (r Records) Finish(ctx context.Context) {
+	c := r.call
 	if c.Core.Audit == nil || c.Caller == nil || c.Server == nil || (c.Inbound == nil && c.Events == nil) {
 		return
 	}

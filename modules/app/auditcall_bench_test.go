@@ -55,10 +55,10 @@ func BenchmarkAuditCall(b *testing.B) {
 		call.Decision = &call.decision
 		call.judged[0] = judged
 		call.Judged = call.judged[:]
-		if err := call.AuditIntent(b.Context()); err != nil {
+		if err := call.Records().Intent(b.Context()); err != nil {
 			b.Fatal(err)
 		}
-		call.AuditOutcome("ok", http.StatusOK)
-		call.FinishAudit(b.Context())
+		call.Records().Outcome("ok", http.StatusOK)
+		call.Records().Finish(b.Context())
 	}
 }

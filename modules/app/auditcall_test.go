@@ -65,8 +65,8 @@ func TestAuditBestEffort(t *testing.T) {
 		}
 		call.Decision = &call.decision
 		call.audit.started, call.audit.refused = began, refused
-		call.AuditOutcome("ok", http.StatusOK)
-		call.FinishAudit(t.Context())
+		call.Records().Outcome("ok", http.StatusOK)
+		call.Records().Finish(t.Context())
 	}
 	if err := opened.Close(); err != nil {
 		t.Fatal(err)

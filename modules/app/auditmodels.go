@@ -33,11 +33,12 @@ type modelRequest struct {
 	counts        bool // it asks only for the length of a prompt, and for no answer of a model
 }
 
-// AuditTokenCount notes that the request asks for the length of a prompt.
-func (c *Call) AuditTokenCount() { c.modelRequest.counts = true }
+// TokenCount notes that the request asks for the length of a prompt.
+func (r Records) TokenCount() { r.call.modelRequest.counts = true }
 
-// AuditModelRequest notes the facts of the request for its records; body is nil where it was not read.
-func (c *Call) AuditModelRequest(ctx context.Context, header http.Header, body []byte) {
+// ModelRequest notes the facts of the request for its records; body is nil where it was not read.
+func (r Records) ModelRequest(ctx context.Context, header http.Header, body []byte) {
+	c := r.call
 	if tag, ok := inbound.TrackingTag(header); ok {
 		c.Log.Session = tag
 	}
@@ -70,8 +71,9 @@ func (c *Call) modelEntry(at time.Time, alias string) storage.AuditEntry {
 	return e
 }
 
-// AuditModelRefused records that a request for a model went to no provider; the outcome word gives the reason.
-func (c *Call) AuditModelRefused(_ context.Context, alias, outcome string) {
+// ModelRefused records that a request for a model went to no provider; the outcome word gives the reason.
+func (r Records) ModelRefused(_ context.Context, alias, outcome string) {
+	c := r.call
 	if c.Core.Audit == nil {
 		return
 	}
@@ -86,10 +88,11 @@ func (c *Call) AuditModelRefused(_ context.Context, alias, outcome string) {
 	t.Later(c.Caller.OrganizationID, &e)
 }
 
-// AuditModelIntent records that the call is about to leave for a provider with the secret of the gateway's account
+// ModelIntent records that the call is about to leave for a provider with the secret of the gateway's account
 // there. It must be called before the secret leaves, for each target anew. On an error the call must not be made. The
 // error wraps storage.ErrUnavailable.
-func (c *Call) AuditModelIntent(_ context.Context, account *accounts.Account, alias, model string) error {
+func (r Records) ModelIntent(_ context.Context, account *accounts.Account, alias, model string) error {
+	c := r.call
 	a := c.Core.Audit
 	c.modelIntent = modelIntent{started: time.Now()}
 	if a == nil {
@@ -116,9 +119,10 @@ func (c *Call) AuditModelIntent(_ context.Context, account *accounts.Account, al
 	return nil
 }
 
-// AuditModelOutcome records the result of the call that AuditModelIntent has recorded: an outcome word of the gateway,
+// ModelOutcome records the result of the call that ModelIntent has recorded: an outcome word of the gateway,
 // the status of the provider's answer, 0 when there was none, and the tokens.
-func (c *Call) AuditModelOutcome(outcome string, status int, used wire.Usage) {
+func (r Records) ModelOutcome(outcome string, status int, used wire.Usage) {
+	c := r.call
 	intent := c.modelIntent
 	c.modelIntent.id = ""
 	if intent.id == "" {

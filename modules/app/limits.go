@@ -44,7 +44,7 @@ func (c *Call) Pass(w http.ResponseWriter, r *http.Request, refused *limit.Refus
 	}
 	family, events := c.proxied(r)
 	if err != nil {
-		c.AuditOutcome("unavailable", 0)
+		c.Records().Outcome("unavailable", 0)
 		c.Core.Metrics.Calls.WithLabelValues(family, "unavailable").Inc()
 		if !c.Core.storeRefuses(err) {
 			c.Core.Log.Error("counting a call", slog.Any("error", err))
@@ -52,7 +52,7 @@ func (c *Call) Pass(w http.ResponseWriter, r *http.Request, refused *limit.Refus
 		gateway.RefuseUncounted(w)
 		return false
 	}
-	c.AuditOutcome("limited", 0)
+	c.Records().Outcome("limited", 0)
 	c.Core.Metrics.Calls.WithLabelValues(family, "limited").Inc()
 	refused.SetHeader(w.Header())
 	form := gateway.Plain

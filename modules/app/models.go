@@ -118,8 +118,8 @@ func (c *Core) AskModel(ctx context.Context, call *Call, alias string, prompt sm
 }
 
 // Asks notes the alias that a call to a model asks for, for the access log and the request's trace.
-func (c *Call) Asks(ctx context.Context, alias string) {
-	c.Log.Model = alias
+func (l *CallLog) Asks(ctx context.Context, alias string) {
+	l.Model = alias
 	if span := trace.SpanFromContext(ctx); span.IsRecording() {
 		span.SetAttributes(attribute.String("durward.model", alias))
 	}
@@ -127,8 +127,8 @@ func (c *Call) Asks(ctx context.Context, alias string) {
 
 // Routed notes the model to which a smart model sends the call, for the access log, the request's trace and the
 // metrics.
-func (c *Call) Routed(ctx context.Context, d smart.Decision) {
-	c.Log.RoutedModel, c.Log.RouteReason = d.Alias, string(d.Reason)
+func (l *CallLog) Routed(ctx context.Context, d smart.Decision) {
+	l.RoutedModel, l.RouteReason = d.Alias, string(d.Reason)
 	if span := trace.SpanFromContext(ctx); span.IsRecording() {
 		span.SetAttributes(attribute.String("durward.routed_model", d.Alias), attribute.String("durward.route_reason", string(d.Reason)))
 	}

@@ -34,8 +34,8 @@ func TestRouted(t *testing.T) {
 	span := new(recorder)
 	ctx := trace.ContextWithSpan(t.Context(), span)
 	call := new(Call)
-	call.Asks(ctx, "smart")
-	call.Routed(ctx, smart.Decision{Alias: "large", Slot: 2, Reason: smart.ByFloor})
+	call.Log.Asks(ctx, "smart")
+	call.Log.Routed(ctx, smart.Decision{Alias: "large", Slot: 2, Reason: smart.ByFloor})
 	for key, want := range map[string]string{"durward.model": "smart", "durward.routed_model": "large", "durward.route_reason": "floor"} {
 		if got, ok := call.placeholder(key); !ok || got != want {
 			t.Errorf("{%s} is %v", key, got)

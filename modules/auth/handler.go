@@ -106,7 +106,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, call *app.Call, 
 		return nil
 	}
 	defer call.WriteLogFields(r)
-	defer call.FinishAudit(r.Context())
+	defer call.Records().Finish(r.Context())
 	call.Annotate(r)
 	if refused := h.resolveServer(w, r, call); refused {
 		return nil

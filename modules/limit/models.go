@@ -37,8 +37,8 @@ func (h *Handler) admitPrompt(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	case refused != nil:
 		call.Core.Metrics.Calls.WithLabelValues("llm", "limited").Inc()
-		call.AuditModelRequest(r.Context(), r.Header, nil)
-		call.AuditModelRefused(r.Context(), "", "limited")
+		call.Records().ModelRequest(r.Context(), r.Header, nil)
+		call.Records().ModelRefused(r.Context(), "", "limited")
 		refused.SetHeader(w.Header())
 		refuse(w, r, http.StatusTooManyRequests, wire.CodeRateLimit, wire.Limited)
 		return false

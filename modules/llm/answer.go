@@ -42,7 +42,7 @@ func (x *exchange) relay(ctx context.Context, run *run, answer *reply) {
 // finish records the result of the call.
 func (x *exchange) finish(run *run, outcome string, status int, used wire.Usage) {
 	x.outcome = outcome
-	x.call.AuditModelOutcome(outcome, status, used)
+	x.call.Records().ModelOutcome(outcome, status, used)
 }
 
 // relayWrong passes on a provider's complaint about the request. The provider used no tokens for it.

@@ -32,7 +32,7 @@ func (x *exchange) count() {
 	if !ok {
 		return
 	}
-	x.call.AuditTokenCount()
+	x.call.Records().TokenCount()
 	ctx, done := x.call.OpenStream(x.r.Context(), streams.Call)
 	defer done()
 	if reason, ended := streams.EndedFor(ctx); ended {
@@ -41,7 +41,7 @@ func (x *exchange) count() {
 	}
 	if refused := x.enter(ctx, model); refused != nil {
 		x.no(refused)
-		x.call.AuditModelRefused(ctx, model.Alias, x.outcome)
+		x.call.Records().ModelRefused(ctx, model.Alias, x.outcome)
 		return
 	}
 	defer x.entered.Close()
@@ -70,7 +70,7 @@ func (x *exchange) count() {
 	if full != nil && run.tried == 0 {
 		x.leave(full)
 		x.no(full)
-		x.call.AuditModelRefused(ctx, model.Alias, x.outcome)
+		x.call.Records().ModelRefused(ctx, model.Alias, x.outcome)
 		return
 	}
 	x.write(http.StatusOK, []byte(`{"input_tokens":`+strconv.FormatInt(request.Estimate.Prompt, 10)+`}`))
@@ -89,7 +89,7 @@ func (x *run) counted(ctx context.Context, c candidate) (*reply, *refusal) {
 		return nil, refused
 	}
 	x.tried++
-	if err := x.call.AuditModelIntent(ctx, c.Account, c.alias, c.Model); err != nil {
+	if err := x.call.Records().ModelIntent(ctx, c.Account, c.alias, c.Model); err != nil {
 		x.call.Core.LogFailure(x.handler.Logger, "recording a call to a model", err)
 		return nil, refusedRecord
 	}
@@ -100,7 +100,7 @@ func (x *run) counted(ctx context.Context, c candidate) (*reply, *refusal) {
 	if err != nil {
 		var no failure
 		result, no = x.failed(ctx, c, err)
-		x.call.AuditModelOutcome(no.result(), 0, wire.Usage{})
+		x.call.Records().ModelOutcome(no.result(), 0, wire.Usage{})
 		if no.final {
 			return nil, no.refusal
 		}
@@ -116,15 +116,15 @@ func (x *run) counted(ctx context.Context, c candidate) (*reply, *refusal) {
 		result = route.Works // and the estimate follows: clients that measure their context this way stop at an error
 	case read && s < http.StatusBadRequest:
 		result = route.Works
-		x.call.AuditModelOutcome(outcomeOK, s, wire.Usage{})
+		x.call.Records().ModelOutcome(outcomeOK, s, wire.Usage{})
 		return answer, nil
 	case read && (s == http.StatusBadRequest || s == http.StatusRequestEntityTooLarge || s == http.StatusUnprocessableEntity):
 		result = route.Works
-		x.call.AuditModelOutcome(outcomeRefused, s, wire.Usage{})
+		x.call.Records().ModelOutcome(outcomeRefused, s, wire.Usage{})
 		return answer, nil
 	}
 	x.warn(c, "a provider does not count tokens, which are estimated", zap.Int("status", response.Status))
-	x.call.AuditModelOutcome(outcomeUpstream, response.Status, wire.Usage{})
+	x.call.Records().ModelOutcome(outcomeUpstream, response.Status, wire.Usage{})
 	response.Discard()
 	return nil, nil
 }

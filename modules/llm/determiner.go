@@ -58,7 +58,7 @@ func (x *exchange) route(ctx context.Context, request *wire.Request, model *acco
 			zap.String("alias", model.Alias), zap.Error(decision.Err))
 	}
 	x.w.Header().Set("X-Durward-Route-Reason", string(decision.Reason))
-	x.call.Routed(ctx, decision)
+	x.call.Log.Routed(ctx, decision)
 	known, err := x.catalog.Models(ctx, who.OrganizationID)
 	if err != nil {
 		return nil, refusedStore
@@ -150,7 +150,7 @@ func (h *Handler) askFor(ctx context.Context, call *app.Call, alias, via string,
 	defer reply.Close()
 	if reply.err != nil {
 		run.lose(ctx, reply.err)
-		call.AuditModelOutcome(outcomeUpstream, reply.Status, wire.Usage{})
+		call.Records().ModelOutcome(outcomeUpstream, reply.Status, wire.Usage{})
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)
 		}
@@ -160,12 +160,12 @@ func (h *Handler) askFor(ctx context.Context, call *app.Call, alias, via string,
 		if reply.Status < http.StatusBadRequest {
 			run.lose(ctx, nil)
 		}
-		call.AuditModelOutcome(outcomeUpstream, reply.Status, wire.Usage{})
+		call.Records().ModelOutcome(outcomeUpstream, reply.Status, wire.Usage{})
 		return "", fmt.Errorf("the determiner answered with status %d", reply.Status)
 	}
 	used := wire.AnswerUsed(request, reply.body)
 	run.used(used)
-	call.AuditModelOutcome(outcomeOK, reply.Status, used)
+	call.Records().ModelOutcome(outcomeOK, reply.Status, used)
 	return answerText(endpoint, reply.body)
 }
 

@@ -59,7 +59,7 @@ func (x *exchange) serve() {
 	if refused != nil {
 		x.leave(refused)
 		x.no(refused)
-		x.call.AuditModelRefused(ctx, model.Alias, x.outcome)
+		x.call.Records().ModelRefused(ctx, model.Alias, x.outcome)
 		return
 	}
 	run := &run{handler: x.handler, call: x.call, catalog: x.catalog, request: request, model: answers, header: x.r.Header, requests: 1, most: maxAnswer, entered: x.entered}
@@ -74,7 +74,7 @@ func (x *exchange) serve() {
 		}
 		x.no(refused)
 		if run.tried == 0 { // else the tries are recorded
-			x.call.AuditModelRefused(ctx, model.Alias, x.outcome)
+			x.call.Records().ModelRefused(ctx, model.Alias, x.outcome)
 		}
 		return
 	}
@@ -116,7 +116,7 @@ func (x *exchange) read() (request *wire.Request, model *accounts.Model, ok bool
 		x.refuse(&refusal{status: http.StatusBadRequest, message: "The request cannot be read."})
 		return nil, nil, false
 	}
-	x.call.AuditModelRequest(x.r.Context(), x.r.Header, body)
+	x.call.Records().ModelRequest(x.r.Context(), x.r.Header, body)
 	known, err := x.catalog.Models(x.r.Context(), x.call.Caller.OrganizationID)
 	if err != nil {
 		x.call.Core.LogFailure(x.handler.Logger, "reading models", err)
@@ -126,10 +126,10 @@ func (x *exchange) read() (request *wire.Request, model *accounts.Model, ok bool
 	model, found := known.Find(request.Alias)
 	if !found || !mayUse(x.call.Caller, request.Alias) {
 		x.refuse(refusedUnknown)
-		x.call.AuditModelRefused(x.r.Context(), request.Alias, x.outcome)
+		x.call.Records().ModelRefused(x.r.Context(), request.Alias, x.outcome)
 		return nil, nil, false
 	}
-	x.call.Asks(x.r.Context(), model.Alias)
+	x.call.Log.Asks(x.r.Context(), model.Alias)
 	x.outcome = outcomeOK
 	return request, model, true
 }

@@ -162,7 +162,7 @@ func (x *run) attempt(ctx context.Context, c candidate) (*reply, route.Result, f
 	}
 	x.to = c
 	x.tried++
-	if err := x.call.AuditModelIntent(ctx, c.Account, c.alias, c.Model); err != nil {
+	if err := x.call.Records().ModelIntent(ctx, c.Account, c.alias, c.Model); err != nil {
 		x.call.Core.LogFailure(x.handler.Logger, "recording a call to a model", err)
 		return nil, route.Unknown, failure{refusal: refusedRecord, final: true}
 	}
@@ -178,7 +178,7 @@ func (x *run) attempt(ctx context.Context, c candidate) (*reply, route.Result, f
 	}
 	if err != nil {
 		result, no := x.failed(ctx, c, err)
-		x.call.AuditModelOutcome(no.result(), 0, wire.Usage{})
+		x.call.Records().ModelOutcome(no.result(), 0, wire.Usage{})
 		return nil, result, no
 	}
 	answer := &reply{Response: response}
@@ -187,7 +187,7 @@ func (x *run) attempt(ctx context.Context, c candidate) (*reply, route.Result, f
 		return answer, result, no
 	}
 	response.Discard()
-	x.call.AuditModelOutcome(no.result(), response.Status, wire.Usage{})
+	x.call.Records().ModelOutcome(no.result(), response.Status, wire.Usage{})
 	return nil, result, no
 }
 

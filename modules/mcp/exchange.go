@@ -97,7 +97,7 @@ func (x *exchange) carry() {
 		x.onlyLed()
 		return
 	}
-	if err := x.call.AuditIntent(ctx); err != nil {
+	if err := x.call.Records().Intent(ctx); err != nil {
 		x.unrecorded(err)
 		return
 	}

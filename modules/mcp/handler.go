@@ -57,7 +57,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if !x.endsOwnSession() {
 		x.forward()
 	}
-	call.AuditOutcome(x.outcome, x.status)
+	call.Records().Outcome(x.outcome, x.status)
 	call.Core.Metrics.CountMCP(x.outcome)
 	if x.abort {
 		panic(http.ErrAbortHandler)

@@ -83,7 +83,7 @@ func (last) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Han
 		w.WriteHeader(http.StatusForbidden)
 		return nil
 	}
-	if err := call.AuditIntent(ctx); err != nil {
+	if err := call.Records().Intent(ctx); err != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return nil
 	}
@@ -91,7 +91,7 @@ func (last) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Han
 	if tells, ok := ctx.(interface{ AfterFunc(func()) func() bool }); ok {
 		defer tells.AfterFunc(func() {})() // as a connection to an upstream does
 	}
-	call.AuditOutcome("ok", http.StatusOK)
+	call.Records().Outcome("ok", http.StatusOK)
 	w.WriteHeader(http.StatusOK)
 	return nil
 }

@@ -69,7 +69,7 @@ func (h *held) begin(ask func(*storage.Approval) error) error {
 		case err != nil:
 			return h.fail(err)
 		case a.Status != storage.ApprovalApproved:
-			h.call.AuditHeld(a.ID)
+			h.call.Records().Held(a.ID)
 			handover.Attend(h.r.Context()) // an approval must not be used up for a client that has left
 			return ask(&a)
 		}
@@ -244,7 +244,7 @@ func (h *held) refuse(text string) {
 
 func (q *request) denied() {
 	q.handler.count(q.call, "denied")
-	q.call.AuditOutcome("denied", 0)
+	q.call.Records().Outcome("denied", 0)
 }
 
 // write answers with a text that a model reads.

@@ -85,7 +85,7 @@ func (h *held) stream(a *storage.Approval) error {
 			h.refuseOn(client, textPage(h.call.Core, next.ID))
 			return nil
 		}
-		h.call.AuditHeld(next.ID)
+		h.call.Records().Held(next.ID)
 		a = next // an equal call used that approval, or the policy has changed
 	}
 	return nil

@@ -65,7 +65,7 @@ func (s *stream) open(ctx context.Context) *forward.Response {
 		gateway.RefuseNoStream(s.w)
 		return nil
 	}
-	if err := s.call.AuditIntent(ctx); err != nil {
+	if err := s.call.Records().Intent(ctx); err != nil {
 		s.unrecorded(err)
 		return nil
 	}
