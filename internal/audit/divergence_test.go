@@ -35,11 +35,12 @@ func appendSome(t *testing.T, to interface {
 func stored(t *testing.T, store *memory, organization string) map[string]int {
 	t.Helper()
 	tools := make(map[string]int)
-	for i := range store.chunks {
-		if store.chunks[i].OrganizationID != organization {
+	chunks := chunksOf(store)
+	for i := range chunks {
+		if chunks[i].OrganizationID != organization {
 			continue
 		}
-		records, err := former.ReadChunk(&store.chunks[i])
+		records, err := former.ReadChunk(&chunks[i])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -328,9 +329,8 @@ func otherChunk(t *testing.T, c *storage.AuditChunk) {
 func TestExamine(t *testing.T) {
 	// The journal has records 1 to 4, a checkpoint over them, and record 5. The store has a chunk for each record.
 	shipped := func(t *testing.T, store *failingStore) *Journal {
-		o := testOptions(t, t.TempDir())
-		o.CheckpointEvery = time.Hour // the checkpoint is made below
-		j := openJournal(t, o)
+		j := openJournal(t, testOptions(t, t.TempDir()))
+		leaveAlone(j)
 		ship := newShipper(j, store)
 		appendSome(t, j, acme, "tool", 4)
 		if err := errors.Join(j.Checkpoint(), ship.ship(t.Context())); err != nil {
