@@ -67,6 +67,7 @@ func TestBriefRead(t *testing.T) {
 		`{"i":"0190ffff-0000-7000-8000-000000000001","t":17,"B":[["AAAAAAAAA" ,1,2]]}`: `{"id":"0190ffff-0000-7000-8000-000000000001","time":"1970-01-01T00:00:00.000000017Z","outcomes":[{"call":"AAAAAAAAA" ,"time":"1970-01-01T00:00:00.000000016Z","outcome":"ok","duration_ns":2,"upstream_status":200}],"kind":"call","event":"decision"}`,
 		`{"i":"","t":17,"g":[` + strings.Repeat("1", 42) + `0]}`:                       `{"id":"","time":"1970-01-01T00:00:00.000000017Z","arguments_digest":[` + strings.Repeat("1", 42) + `0],"kind":"call","event":"decision"}`,
 		`{"i":"","t":17,"g":` + strings.Repeat("1", 44) + `0}`:                         `{"id":"","time":"1970-01-01T00:00:00.000000017Z","arguments_digest":` + strings.Repeat("1", 44) + `0,"kind":"call","event":"decision"}`,
+		`{"i":"","t":1704067200000000003,"B":[["AAAAAAAAAA",1,2]]}`:                    `{"id":"","time":"2024-01-01T00:00:00.000000003Z","outcomes":[{"call":"` + whole + `","time":"2024-01-01T00:00:00.000000002Z","outcome":"ok","duration_ns":2,"upstream_status":200}],"kind":"call","event":"decision"}`,
 		`{"i":"AAAAAAAAAA"}`:                     `{"i":"AAAAAAAAAA"}`,
 		`{"i":"AAAAAAAAAA","i":5,"t":"x"}`:       `{"i":"AAAAAAAAAA","i":5,"t":"x"}`,
 		`{"i":"","i":"AAAAAAAAAA","t":17,"g":5}`: `{"id":"","id":"AAAAAAAAAA","time":"1970-01-01T00:00:00.000000017Z","arguments_digest":5,"kind":"call","event":"decision"}`,

@@ -143,11 +143,11 @@ func parseFields(b []byte) (r Record, err error) {
 func sequenceOf(number []byte) (int64, error) {
 	var wide [8]byte
 	copy(wide[len(wide)-len(number):], number)
-	sequence := int64(binary.BigEndian.Uint64(wide[:]))
-	if number[0] == 0 || sequence <= 0 || sequence > maxSequence {
+	sequence := binary.BigEndian.Uint64(wide[:])
+	if number[0] == 0 || sequence > maxSequence {
 		return 0, fmt.Errorf("%w: its sequence is impossible", ErrMalformed)
 	}
-	return sequence, nil
+	return int64(sequence), nil
 }
 
 // ValidOrganization reports whether id can be the id of an organization: a UUID, or "" for the gateway's own events. A

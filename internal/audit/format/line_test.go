@@ -55,6 +55,8 @@ func TestMalformed(t *testing.T) {
 		want   string // "": it is a record
 	}{
 		"whole":                     {all(organization, sequence, hash, mac, text), ""},
+		"a text of 127 bytes":       {all(organization, sequence, hash, mac, appendField(nil, tagText, strings.Repeat("x", 127))), ""},
+		"a text of 128 bytes":       {all(organization, sequence, hash, mac, appendField(nil, tagText, strings.Repeat("x", 128))), ""},
 		"without a MAC":             {all(organization, sequence, hash, text), ""},
 		"of no organization":        {all(appendField(nil, tagOrganization, ""), sequence, hash, mac, text), ""},
 		"an unknown field":          {all(organization, sequence, hash, mac, []byte{99, 0}, text), "field 99 is not known"},

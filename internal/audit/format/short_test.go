@@ -70,7 +70,7 @@ func TestShortNanos(t *testing.T) {
 		strings.Replace(brief, "i", "I", 1) + `17`: 17, strings.Replace(brief, "i", "I", 1) + `1795332000123456789`: 1795332000123456789,
 		// For these texts the number may be anything. They are no short form.
 		brief: -1, whole: -1, brief + `}`: -1, brief + `,`: -1, brief + `-1}`: -1, brief + `1x}`: -1, brief + `17]`: -1, brief + `12345678901234567890`: -1,
-		`{"i":"x","t":17}`: -1, `{"j":"AAAAAAAAAA","t":17}`: -1, `{"i":"AAAAAAAAAA","u":17}`: -1, "": -1, shortStart: -1, brief[:len(brief)-1]: -1, whole[:len(whole)-1]: -1,
+		`{"i":"x","t":17}`: -1, `{"j":"AAAAAAAAAA","t":17}`: -1, strings.Replace(whole, "t", "u", 1) + `17}`: -1, `{"i":"AAAAAAAAAA","u":17}`: -1, "": -1, shortStart: -1, brief[:len(brief)-1]: -1, whole[:len(whole)-1]: -1,
 		`{"i":"AAAAAAAAAA-AAAAAAAAAAAAAAAAAAAAAAAAA","t":17}`: 17,
 	} {
 		nanos, ok := shortNanos([]byte(text))
@@ -99,6 +99,8 @@ func TestExpand(t *testing.T) {
 		`{"i":"` + id + `","t":17,"` + "\x80" + `":1}`:                     "",
 		`{"i":"` + id + `","t":17,"":1}`:                                   "",
 		`{"i":"` + id + `","t":17,"é":1}`:                                  "",
+		`{"i":"` + id + `","t":17,"u::":1}`:                                "",
+		`{"i":"` + id + `","t":17,"o" :1}`:                                 "",
 		`{"i":"` + id + `","t":17,"uu":1}`:                                 "",
 		`{"i":"` + id + `","t" :17}`:                                       "",
 		`{"i":"` + id + `","t":17,"B":1}`:                                  "",

@@ -30,8 +30,8 @@ func Name(number int) string { return fmt.Sprintf("%08d", number) }
 
 // Number reads a segment's number from its name. It returns 0 and false for a name that no segment can have.
 func Number(name string) (int, bool) {
-	n, err := strconv.Atoi(name)
-	if err != nil || n <= 0 || n >= MaxNumber || Name(n) != name {
+	n, _ := strconv.Atoi(name) // 0 or too much where it is none
+	if n <= 0 || n >= MaxNumber || Name(n) != name {
 		return 0, false
 	}
 	return n, true

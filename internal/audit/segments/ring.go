@@ -19,16 +19,16 @@ import (
 func (all *Found) Follow(text []byte) []byte {
 	size := 0
 	for !all.Final {
-		end := bytes.IndexByte(text[size:], '\n')
-		if end < 0 || bytes.IndexByte(text[size:size+end], 0) >= 0 {
+		line, _, ended := bytes.Cut(text[size:], []byte("\n"))
+		if !ended {
 			break
 		}
-		l, err := all.parser.Parse(text[size : size+end])
+		l, err := all.parser.Parse(line)
 		if err != nil || !all.continuedBy(&l) {
 			break
 		}
 		all.take(&l)
-		size += end + 1
+		size += len(line) + 1
 	}
 	return text[:size]
 }

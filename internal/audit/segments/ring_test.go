@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/durward-gateway/durward/internal/audit/format"
@@ -47,6 +48,7 @@ func TestFollow(t *testing.T) {
 			j.record(acme, nil)
 			j.lines[2] = j.lines[2][:len(j.lines[2])-1]
 		}, 1, 1},
+		"no bytes behind a record's text":  {func(j *journal) { j.record(acme, nil); j.lines[1] = strings.Replace(j.lines[1], "\n", "x\n", 1) }, 0, 0},
 		"no zeros":                         {func(j *journal) { j.record(acme, nil); j.lines = append(j.lines, "\x00\x00\n"); j.record(acme, nil) }, 1, 1},
 		"no zeros before a line":           {func(j *journal) { j.record(acme, nil); j.lines[1] = "\x00" + j.lines[1] }, 0, 0},
 		"no bytes of other programs":       {func(j *journal) { j.record(acme, nil); j.lines = append(j.lines, "hello\n"); j.record(acme, nil) }, 1, 1},
@@ -93,8 +95,11 @@ func TestFollowNoHeader(t *testing.T) {
 	j.record(acme, nil)
 	j.checkpoint(nil)
 	all, err := ScanFrom(bytes.NewReader(j.text(1, 2)), node, Name(1), nil)
-	if err != nil || len(all.Follow(j.text(2, 3))) != 0 {
-		t.Errorf("the fifth checkpoint is taken for the first: %v", err)
+	if err != nil || all.Records != 1 || all.Header != nil {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	if len(all.Follow(j.text(2, 3))) != 0 {
+		t.Errorf("the fifth checkpoint is taken for the first")
 	}
 	first := newJournal(1)
 	first.number, first.hash = 0, ""
