@@ -109,7 +109,7 @@ faults: ## 1,000 kill -9 and 1,000 stops of PostgreSQL under writes, an hour: no
 	.ci/with-go env DURWARD_TEST_STRICT=1 FAULT_KILLS=$(CYCLES) FAULT_STOPS=$(CYCLES) go test -count=1 -timeout=6h -v ./integration/faults
 
 # The packages that decide.
-MUTANTS ?= $(addprefix internal/,policy/engine policy/approval identity/token seal credential/connection strictjson proxy/http1 mcp/listfilter ratelimit/window llm/metering) \
+MUTANTS ?= $(addprefix internal/,policy/engine policy/approval identity/authn identity/token seal credential/connection strictjson proxy/http1 mcp/listfilter ratelimit/window llm/metering) \
 	internal/audit,internal/audit/format,internal/audit/segments,internal/audit/query,internal/audit/verify,internal/audit/record
 
 .PHONY: mutants

@@ -325,6 +325,14 @@ func TestT12WrongKeys(t *testing.T) {
 	if _, err := k.use(fresh, "192.0.2.2:1"); err != nil {
 		t.Errorf("from another address: %v", err)
 	}
+	k.settles(&k.store.keys, func() {
+		if _, err := k.use(fresh, "192.0.2.2:1"); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := k.use(fresh, here); !errors.As(err, &many) {
+		t.Errorf("a key that is known from another address: %v", err)
+	}
 	if err := k.WrongToken("x", here, token.ErrInvalid); !errors.As(err, &many) {
 		t.Errorf("tokens: %v", err)
 	}

@@ -26,10 +26,7 @@ type knownKey struct {
 }
 
 func newKnownKey(holder storage.APIKeyHolder, now time.Time) *knownKey {
-	scopes, err := apikey.ParseScopes(holder.Scopes)
-	if err != nil {
-		scopes = apikey.Scopes{} // a key never means more than was understood
-	}
+	scopes, _ := apikey.ParseScopes(holder.Scopes) // none when one was not understood
 	if holder.MadeWith == "" {
 		scopes.MCP = false // an agent's token may have made it, and it would escape what governs the agent
 	}

@@ -64,6 +64,9 @@ func TestK09KeysActByTheirUsersFacts(t *testing.T) {
 				if d := authntest.DeniesSales(t).Decide(t.Context(), engine.Call{Principal: b.Principal(""), Kind: engine.ToolsCall, Name: "a"}); (d.Effect == engine.Deny) != tc.denied {
 					t.Errorf("%+v", d)
 				}
+				if size := sizeOf(tc.want.Roles, tc.want.Groups); b.RolesSize() != size {
+					t.Errorf("roles and groups have %d bytes, want %d", b.RolesSize(), size)
+				}
 				if unknown := tc.denied && !slices.Contains(tc.want.Groups, "sales"); b.RolesUnknown() != unknown {
 					t.Errorf("unknown: %t", b.RolesUnknown())
 				}

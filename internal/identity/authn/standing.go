@@ -3,6 +3,7 @@ package authn
 import (
 	"context"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -28,11 +29,8 @@ type standing struct {
 // registered. The key and the loading function are made for each look-up. Nobody keeps them, because a result is kept
 // for as long as nothing of the organization is written.
 func (m *Memory) standingOf(ctx context.Context, who *Caller, register bool) (standing, error) {
-	mode := "as registered"
-	if register {
-		mode = "registering"
-	}
-	key := cache.NewKey(who.OrganizationID, "standing", who.Issuer, who.Agent, mode, who.UserID)
+	registers := strconv.FormatBool(register)
+	key := cache.NewKey(who.OrganizationID, "standing", who.Issuer, who.Agent, registers, who.UserID)
 	return m.standings.Get(ctx, key, func(ctx context.Context) (s standing, err error) {
 		u, err := m.store.User(ctx, who.OrganizationID, who.UserID)
 		if err != nil {
@@ -46,7 +44,7 @@ func (m *Memory) standingOf(ctx context.Context, who *Caller, register bool) (st
 			OrganizationID: who.OrganizationID, WriteConfirmationsRequired: true,
 			Application: storage.Application{OrganizationID: who.OrganizationID, Issuer: who.Issuer, ExternalID: who.Agent, Name: who.Agent, DCR: true},
 		}
-		s.agent, err = m.agents.Get(ctx, cache.NewKey(who.OrganizationID, "agent", who.Issuer, who.Agent, mode), func(ctx context.Context) (*storage.Agent, error) {
+		s.agent, err = m.agents.Get(ctx, cache.NewKey(who.OrganizationID, "agent", who.Issuer, who.Agent, registers), func(ctx context.Context) (*storage.Agent, error) {
 			return m.agentOf(ctx, client, register)
 		})
 		return s, err

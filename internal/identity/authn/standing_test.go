@@ -101,25 +101,40 @@ func TestAgentsRegisterThemselves(t *testing.T) {
 	if b := d.settled(d.issuer.Sign(map[string]any{"azp": "one too many"})); b.Agent() != nil || d.store.registered == 0 {
 		t.Errorf("beyond the limit: %+v", b.Agent())
 	}
+	tried := d.store.registered
+	d.store.agentsFail = storage.ErrUnavailable
+	d.epochs.Bump("")
+	if err := d.refused(d.issuer.Sign(nil), ""); !errors.Is(err, storage.ErrUnavailable) || d.store.registered != tried {
+		t.Errorf("while the store is away: %v, %d tries", err, d.store.registered-tried)
+	}
+	d.store.agentsFail = nil
 	// A configuration without the rule takes nothing over from one that has it.
 	d.registerAgents, d.rulesID = false, "other rules"
-	tried := d.store.registered
 	if b := d.settled(d.issuer.Sign(map[string]any{"azp": "another"})); b.Agent() != nil || d.store.registered != tried {
 		t.Errorf("without the rule: %+v", b.Agent())
 	}
 }
 
 // TestRegistrationOfAnotherConfiguration checks that a client which one configuration knows as no agent becomes one in
-// another, with which it shares what it knows.
+// another, with which it shares its memory.
 func TestRegistrationOfAnotherConfiguration(t *testing.T) {
 	d := newDoor(t, nil)
-	raw := d.issuer.Sign(nil)
-	if b := d.settled(raw); b.Agent() != nil {
-		t.Fatalf("%+v", b.Agent())
+	who := d.settled(d.issuer.Sign(nil)).Caller()
+	agent := func(register bool) *storage.Agent {
+		t.Helper()
+		s, err := d.memory.standingOf(t.Context(), who, register)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.agent
 	}
-	registering := d.other(func(o *Options) { o.RulesID, o.RegisterAgents = "registering", true })
-	if b, err := registering.Token(t.Context(), raw, ""); err != nil || b.Agent() == nil {
-		t.Errorf("%+v, %v", b.Agent(), err)
+	d.settles(&d.store.users, func() {
+		if a := agent(false); a != nil {
+			t.Errorf("registered: %+v", a)
+		}
+	})
+	if agent(true) == nil {
+		t.Error("not registered")
 	}
 }
 

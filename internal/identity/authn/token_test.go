@@ -229,6 +229,22 @@ func TestNotes(t *testing.T) {
 	}
 }
 
+// TestNoNotes checks that a memory whose user notes nothing has no notes.
+func TestNoNotes(t *testing.T) {
+	k := newKeyDoor(t)
+	memory, err := NewMemory(MemoryOptions{Epochs: k.epochs, Store: k.store, Now: k.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(memory.Close)
+	k.memory = memory
+	raw, _ := k.Make(nil)
+	key, err := k.use(raw, here)
+	if err != nil || key.Notes() != nil || k.bearer(k.issuer.Sign(nil)).Notes() != nil {
+		t.Errorf("there are notes: %v", err)
+	}
+}
+
 // TestLogin checks whom an ID token names, and that it is no evidence for the user's API keys.
 func TestLogin(t *testing.T) {
 	d := newDoor(t, nil)
