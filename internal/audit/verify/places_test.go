@@ -89,6 +89,24 @@ func TestMissingJournal(t *testing.T) {
 				return nil
 			}
 		}, true, nil, []string{"node " + nodeA + ", segment 00000003 was written meanwhile and is not verified"}},
+		"one of which two segments end and are removed meanwhile": {func(t *testing.T, s *shelf) {
+			s.growing.put(t, s.root)
+			s.before = func(call string) error {
+				if call != "chains" {
+					return nil
+				}
+				next := s.growing
+				for number := 4; ; number++ {
+					next.sign(final)
+					next.ship()
+					if number == 5 {
+						return os.Remove(segments.Path(s.dir, 3))
+					}
+					next = s.begin(number, format.SegmentFormat)
+					next.write(acme, start)
+				}
+			}
+		}, true, nil, []string{"node " + nodeA + ", segment 00000004 was written meanwhile and is not verified"}},
 	} {
 		s := newShelf(t)
 		c.make(t, s)
