@@ -477,3 +477,24 @@ func TestFindingText(t *testing.T) {
 		}
 	}
 }
+
+// TestElsewhereMeanwhile checks that segments of a node elsewhere which end and begin during the reading are noted.
+func TestElsewhereMeanwhile(t *testing.T) {
+	b := twoNodes()
+	b.before = func(call string) error {
+		if call == "chains" {
+			b.ship(acme, nodeA, "00000003", gateway, start)
+			b.sign(nodeA, "00000003", start, final)
+			b.ship(acme, nodeA, "00000004", gateway, start)
+		}
+		return nil
+	}
+	report := b.verify(t)
+	want := []string{
+		"node " + nodeA + " keeps its journal elsewhere: what it has not shipped yet is not verified",
+		"node " + nodeA + ", segment 00000004 was written meanwhile and is not verified",
+	}
+	if diff := cmp.Diff(want, report.Notes); diff != "" || len(report.Findings) > 0 {
+		t.Errorf("%v, %s", report.Findings, diff)
+	}
+}
