@@ -268,3 +268,21 @@ func TestWindows(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestPageOfOutcomes checks that an intent and its outcome are one row, and that an outcome without its intent is none.
+func TestPageOfOutcomes(t *testing.T) {
+	store := new(memory)
+	at := time.Unix(1_800_000_000, 0).UTC()
+	chain := format.ChainOf(acme, "n", storage.AuditStoreSegment)
+	for _, e := range []storage.AuditEntry{
+		{ID: "call", At: at, Kind: storage.AuditCall, Event: "decision"},
+		{ID: "outcome", At: at.Add(1), Kind: storage.AuditCall, Event: "outcome", Call: "call", Outcome: "ok"},
+		{ID: "lost", At: at.Add(2), Kind: storage.AuditCall, Event: "outcome", Call: "another", Outcome: "ok"},
+	} {
+		store.records = append(store.records, chain.Next(format.Marshal(e)))
+	}
+	page, err := Page(t.Context(), store, Filter{OrganizationID: acme, From: at, To: at.Add(time.Hour), Outcome: "ok"}, storage.PageRequest{Number: 1})
+	if err != nil || page.Total != 1 || len(page.Items) != 1 || page.Items[0].ID != "call" || page.Items[0].Outcome != "ok" {
+		t.Errorf("%+v, %v", page, err)
+	}
+}
