@@ -87,9 +87,7 @@ func (j *Journal) maintain() {
 		case <-j.rotation:
 		case <-tick.C:
 		}
-		if mark := j.writtenSoFar(); mark > j.synced.Load() {
-			_ = j.syncTo(mark) // noted there
-		}
+		_ = j.syncTo(j.writtenSoFar()) // noted there
 		if err := j.advance(); err != nil {
 			j.options.Log.Error("the audit journal cannot go on", "error", err.Error())
 			// A full disk is not tried twenty times a second.
