@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -88,10 +87,8 @@ func TestVerifyBeside(t *testing.T) {
 	} {
 		for _, storeOnly := range []bool{false, true} {
 			root, store := t.TempDir(), new(memory)
-			o := testOptions(t, root)
-			o.CheckpointEvery = time.Hour // checkpoints are steps
-			j := openJournal(t, o)
-			leaveAlone(j)
+			j := openJournal(t, testOptions(t, root))
+			leaveAlone(j) // checkpoints are steps
 			ship, trail := newShipper(j, store), &Trail{journal: j, store: store}
 			steps := map[rune]func() error{
 				'r': func() error { return j.Append(acme, intent("create_issue")) },

@@ -152,9 +152,8 @@ func TestRehashed(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6)) //nolint:gosec // the same in every run
 	for range 40 {
 		root, store := t.TempDir(), new(memory)
-		o := testOptions(t, root)
-		o.CheckpointEvery = time.Hour // the lines are counted
-		j := openJournal(t, o)
+		j := openJournal(t, testOptions(t, root))
+		leaveAlone(j) // the lines are counted
 		for range 6 {
 			if err := j.Append(acme, outcomeOf(intent("create_issue"))); err != nil {
 				t.Fatal(err)
