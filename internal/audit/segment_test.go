@@ -263,6 +263,16 @@ func TestCutOff(t *testing.T) {
 			if err != nil || report.Records != tc.records || (len(report.Findings) > 0) != tc.found {
 				t.Errorf("%d records, %v, %v", report.Records, report.Findings, err)
 			}
+			// The shipper sends what the files have, and not what was kept of the part that is gone.
+			store := new(memory)
+			if err := newShipper(j, store).ship(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range findings(t, dir, store) {
+				if !tc.found || strings.Contains(f.String(), "after the segment had ended") {
+					t.Errorf("found with the store: %s", f)
+				}
+			}
 		})
 	}
 }
