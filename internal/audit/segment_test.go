@@ -169,6 +169,28 @@ func TestForgedFirstLine(t *testing.T) {
 	}
 }
 
+// TestBehindShipped checks that a start goes on behind the checkpoint that the first line names, when the file with that
+// checkpoint is in the store and gone.
+func TestBehindShipped(t *testing.T) {
+	dir, store := t.TempDir(), new(memory)
+	j := openJournal(t, testOptions(t, dir))
+	leaveAlone(j)
+	intents(t, j, 1)
+	if err := turn(j); err != nil {
+		t.Fatal(err)
+	}
+	if err := newShipper(j, store).ship(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	intents(t, j, 1)
+	kill(t, j)
+	again := openJournal(t, testOptions(t, dir))
+	if numbers, err := segments.List(j.dir); err != nil || !slices.Equal(numbers, []int{2, 3}) || again.last.number != 2 {
+		t.Errorf("%v are there, the next checkpoint follows number %d, %v", numbers, again.last.number, err)
+	}
+	wantClean(t, dir, store)
+}
+
 // TestSyncPath checks that it is told when a directory cannot be synced.
 func TestSyncPath(t *testing.T) {
 	dir := t.TempDir()

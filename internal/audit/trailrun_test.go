@@ -39,6 +39,9 @@ func (r *remote) AuditChains(ctx context.Context, node string) ([]storage.AuditC
 }
 
 func (r *remote) AddAuditChunks(ctx context.Context, chunks []storage.AuditChunk) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	var away error
 	var hang bool
 	r.set(func() {
@@ -145,10 +148,14 @@ func TestAdoptedLater(t *testing.T) {
 		left := openJournal(t, testOptions(t, root))
 		appendSome(t, left, acme, "left", 2)
 		kill(t, left)
-		trail := newTrail(t, testOptions(t, root), store)
+		o, log := loggedOptions(t, root)
+		trail := newTrail(t, o, store)
 		pass(2 * shipEvery)
 		if trail.Node() == left.Node() {
 			t.Error("a journal is continued that was not held against the store")
+		}
+		if n := log.count("shipping the audit journal of another node"); n != 1 {
+			t.Errorf("it is said %d times, while the store is away", n)
 		}
 		store.set(func() { store.away = nil })
 		pass(2 * shipEvery)
