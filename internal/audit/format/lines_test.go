@@ -1,6 +1,7 @@
 package format
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"strings"
@@ -80,12 +81,9 @@ func (p *pausing) Read(b []byte) (int, error) {
 // endless is a line without an end.
 type endless struct{}
 
-func (endless) Read(b []byte) (int, error) {
-	for i := range b {
-		b[i] = 'x'
-	}
-	return len(b), nil
-}
+var manyX = bytes.Repeat([]byte{'x'}, 64<<10)
+
+func (endless) Read(b []byte) (int, error) { return copy(b, manyX), nil }
 
 // TestLongestLine checks that a line is refused when it is too long.
 func TestLongestLine(t *testing.T) {
