@@ -58,21 +58,35 @@ func (b *Broker) obtainClient(ctx context.Context, s storage.Server) (storage.OA
 		return storage.OAuthClient{}, &ConfigurationError{Cause: err}
 	}
 	if have && stored.Issuer != d.Endpoints.Issuer {
-		if stored.Refused { // a stored Refused would let tokens go on being used
-			stored.Refused = false
-			if err := b.store.PutOAuthClient(ctx, stored, stored.ClientID); err != nil {
-				return storage.OAuthClient{}, fmt.Errorf("storing OAuth client: %w", err)
-			}
-		}
-		if s.Entry.OAuth.Issuer == "" && learnedHere(s, stored) && sameClient(s, stored) {
-			// An attacker who took over the upstream would otherwise get our client secret and users' consent at an
-			// issuer of their own.
-			b.failServer(ctx, s, errIssuerChanged)
-			return storage.OAuthClient{}, &ConfigurationError{Cause: errIssuerChanged}
+		if err := b.leaveIssuer(ctx, s, stored); err != nil {
+			return storage.OAuthClient{}, err
 		}
 		usable = false // the administrator has pointed the server to another place
 	}
+	return b.settleClient(ctx, s, d, stored, usable)
+}
 
+// leaveIssuer handles a server that names another issuer than the one of its stored client. Only the administrator may
+// have caused that, otherwise the server is out of order.
+func (b *Broker) leaveIssuer(ctx context.Context, s storage.Server, stored storage.OAuthClient) error {
+	if stored.Refused { // a stored Refused would let tokens go on being used
+		stored.Refused = false
+		if err := b.store.PutOAuthClient(ctx, stored, stored.ClientID); err != nil {
+			return fmt.Errorf("storing OAuth client: %w", err)
+		}
+	}
+	if s.Entry.OAuth.Issuer == "" && learnedHere(s, stored) && sameClient(s, stored) {
+		// An attacker who took over the upstream would otherwise get our client secret and users' consent at an
+		// issuer of their own.
+		b.failServer(ctx, s, errIssuerChanged)
+		return &ConfigurationError{Cause: errIssuerChanged}
+	}
+	return nil
+}
+
+// settleClient returns the client for the discovered data, and activates a pending server. It keeps a usable client
+// that the provider still knows.
+func (b *Broker) settleClient(ctx context.Context, s storage.Server, d oauth.Discovery, stored storage.OAuthClient, usable bool) (storage.OAuthClient, error) {
 	if m := s.Entry.Options.AuthMethod; m != "" {
 		d.AuthMethods = []string{m}
 	}

@@ -86,17 +86,9 @@ func (b *Broker) CredentialOf(ctx context.Context, key storage.ConnectionKey, se
 	if b.ctx.Err() != nil {
 		return Credential{}, ErrClosed
 	}
-	epoch := b.epochs.Current(key.OrganizationID)
-	last := recent.of(epoch, &key, server)
-	if last == nil {
-		var err error
-		if last, err = b.look(ctx, key, server); err != nil {
-			return Credential{}, err
-		}
-		if recent != nil {
-			last.epoch, last.key, last.server = epoch, key, server
-			recent.last.Store(last)
-		}
+	last, err := b.recall(ctx, key, server, recent)
+	if err != nil {
+		return Credential{}, err
 	}
 	h, cred := last.held, last.cred
 	if server.Status == storage.ServerError {
@@ -105,7 +97,30 @@ func (b *Broker) CredentialOf(ctx context.Context, key storage.ConnectionKey, se
 	if h.refreshAt.IsZero() {
 		return cred, nil
 	}
-	now := b.now()
+	return b.refreshed(ctx, key, server, last)
+}
+
+// recall returns the connection that recent remembers. If there is none, it looks for the connection, which recent then
+// remembers.
+func (b *Broker) recall(ctx context.Context, key storage.ConnectionKey, server *storage.Server, recent *Recent) (*lastHeld, error) {
+	epoch := b.epochs.Current(key.OrganizationID)
+	if last := recent.of(epoch, &key, server); last != nil {
+		return last, nil
+	}
+	last, err := b.look(ctx, key, server)
+	if err != nil {
+		return nil, err
+	}
+	if recent != nil {
+		last.epoch, last.key, last.server = epoch, key, server
+		recent.last.Store(last)
+	}
+	return last, nil
+}
+
+// refreshed returns the credential of a connection that has a time to refresh it. It refreshes a credential that is due.
+func (b *Broker) refreshed(ctx context.Context, key storage.ConnectionKey, server *storage.Server, last *lastHeld) (Credential, error) {
+	h, cred, now := last.held, last.cred, b.now()
 	expired := !cred.expires.IsZero() && !now.Before(cred.expires)
 	switch {
 	case now.Before(h.refreshAt):

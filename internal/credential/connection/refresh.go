@@ -200,18 +200,8 @@ func (r *refresher) edit(ctx context.Context, c *storage.Connection) error {
 	if err != nil {
 		return err
 	}
-	where, err := placeOf(siteOf(&r.server.Entry), r.client.Endpoints)
-	switch {
-	case err != nil || where != (place{c.Origin, c.Resource, c.Issuer}):
-		return r.fall(c, "the server's address or issuer has changed since you connected")
-	case r.client.ClientID != c.ClientID || !sameClient(r.server, r.client) || (r.client.Kind == storage.ClientRegistered && r.client.Refused):
-		return r.changed(c, "the server's OAuth client has changed")
-	case !g.Issued.mayGoTo(r.client.Endpoints.TokenEndpoint, &r.server.Entry), r.withholds(g):
-		return r.changed(c, "the server's token endpoint has changed")
-	case g.Refresh.Empty(): // a credential without a refresh token comes here only when the server refuses it
-		return r.fall(c, "the server refuses the credential")
-	case r.forced && g.Forced && b.now().Sub(c.UpdatedAt) < rejectedTwice:
-		return r.fall(c, "the server refuses the credential") // A15: more refreshes would not help
+	if hopeless, err := r.giveUp(c, g); hopeless {
+		return err
 	}
 	t, err := r.ask(ctx, g)
 	switch {
@@ -226,6 +216,30 @@ func (r *refresher) edit(ctx context.Context, c *storage.Connection) error {
 			"error", err.Error(), "retry_after", wait)
 		return &UnavailableError{RetryAfter: wait, Cause: err}
 	}
+	return r.take(c, g, t)
+}
+
+// giveUp handles a connection for which the provider cannot be asked any more. It reports whether it is one.
+func (r *refresher) giveUp(c *storage.Connection, g grant) (hopeless bool, err error) {
+	where, err := placeOf(siteOf(&r.server.Entry), r.client.Endpoints)
+	switch {
+	case err != nil || where != (place{c.Origin, c.Resource, c.Issuer}):
+		return true, r.fall(c, "the server's address or issuer has changed since you connected")
+	case r.client.ClientID != c.ClientID || !sameClient(r.server, r.client) || (r.client.Kind == storage.ClientRegistered && r.client.Refused):
+		return true, r.changed(c, "the server's OAuth client has changed")
+	case !g.Issued.mayGoTo(r.client.Endpoints.TokenEndpoint, &r.server.Entry), r.withholds(g):
+		return true, r.changed(c, "the server's token endpoint has changed")
+	case g.Refresh.Empty(): // a credential without a refresh token comes here only when the server refuses it
+		return true, r.fall(c, "the server refuses the credential")
+	case r.forced && g.Forced && r.b.now().Sub(c.UpdatedAt) < rejectedTwice:
+		return true, r.fall(c, "the server refuses the credential") // A15: more refreshes would not help
+	}
+	return false, nil
+}
+
+// take puts new tokens into the connection.
+func (r *refresher) take(c *storage.Connection, g grant, t oauth.Tokens) error {
+	b := r.b
 	r.got = &t
 	g.Access, g.Forced, g.Unusable = t.Access, r.forced, false
 	if r.asking != nil {

@@ -93,22 +93,30 @@ func parseReturnURL(raw string) (u *url.URL, reason string) {
 	case strings.Contains(raw, "#"):
 		return nil, "it has a fragment"
 	}
+	if reason := doubtInPath(u); reason != "" {
+		return nil, reason
+	}
+	return u, ""
+}
+
+// doubtInPath returns what a browser or the site could read differently in the path of u.
+func doubtInPath(u *url.URL) (reason string) {
 	// An encoded slash or backslash, and dot segments in any spelling, move the path below another prefix.
 	for i := range len(u.Path) {
 		if c := u.Path[i]; c < ' ' || c == 0x7f || c == '\\' {
-			return nil, "its path has characters that no URL has"
+			return "its path has characters that no URL has"
 		}
 	}
 	if escaped := strings.ToLower(u.EscapedPath()); strings.Contains(escaped, "%2f") || strings.Contains(escaped, "%25") {
-		return nil, "its path has an encoded slash or percent sign"
+		return "its path has an encoded slash or percent sign"
 	}
 	for segment := range strings.SplitSeq(u.Path, "/") {
 		// Some servers cut off a segment's parameters. They read "..;" as "..".
 		if name, _, _ := strings.Cut(segment, ";"); name == "." || name == ".." {
-			return nil, "its path has dot segments"
+			return "its path has dot segments"
 		}
 	}
-	return u, ""
+	return ""
 }
 
 // WithOutcome adds the outcome of an attempt to a return URL that check has accepted.
