@@ -86,11 +86,10 @@ func (f *Filter) Message(text []byte) ([]byte, error) {
 	} else {
 		shown = e.message()
 	}
-	switch bad := s.End(); {
-	case bad != nil && (f.Stray && namesList(text) || !f.Stray && mayHoldList(text)):
-		return nil, ErrUnreadable
-	case bad != nil:
-		return text, nil // no reader takes it for a list
+	if s.End() != nil {
+		return f.malformed(text)
+	}
+	switch {
 	case f.Stray && !e.listed && errors.Is(e.err, ErrUnreadable):
 		return text, nil
 	case e.err != nil:
@@ -109,6 +108,14 @@ func (f *Filter) Message(text []byte) ([]byte, error) {
 		return nil, nil
 	}
 	return e.result(), nil
+}
+
+// malformed returns what is passed on of a text that is no JSON.
+func (f *Filter) malformed(text []byte) ([]byte, error) {
+	if f.Stray && namesList(text) || !f.Stray && mayHoldList(text) {
+		return nil, ErrUnreadable
+	}
+	return text, nil // no reader takes it for a list
 }
 
 // editor collects the cuts in one text.
@@ -191,75 +198,98 @@ func (e *editor) tells(params []byte) bool {
 	return e.err == nil && err == nil && uri.Kind() == strictjson.String && e.keep(Resources, uri.Str(), nil)
 }
 
+// result holds the members of a result that decide about its cuts.
+type result struct {
+	list   List   // the last of it
+	begin  int    // of the members
+	scope  cut    // the value of cacheScope; from -1: there is none
+	next   cut    // the value of nextCursor; from -1: there is none
+	cursor string // the text of nextCursor
+	odd    bool   // a cursor that is no string, or that only some readers see
+	kind   string
+	made   Task
+}
+
 // object reads a result.
 func (e *editor) object() {
 	s := e.s
 	var o strictjson.ObjectFrame
-	var list List // the last of it
-	begin, scope, next := s.Offset()+1, cut{from: -1}, cut{from: -1}
-	kind, cursor, made := "", "", newTask()
-	edits, odd := len(e.cuts), false // odd: a cursor that is no string, or that only some readers see
+	edits := len(e.cuts)
+	r := result{begin: s.Offset() + 1, scope: cut{from: -1}, next: cut{from: -1}, made: newTask()}
 	for s.OpenObject(&o); s.NextMember(&o); {
-		name := o.Name()
-		at := member(name)
-		switch {
-		case at >= 0 && string(name) == lists[at].member && s.Kind() == strictjson.Array:
-			list = lists[at].list
-			e.entries(list, lists[at].name)
-		case at >= 0:
-			// A list of another type, or under a name that only some readers take for the list's.
-			list = lists[at].list
-			e.unreadable()
-			s.Skip()
-		case string(name) == "cacheScope":
-			scope.from = s.Offset()
-			s.Skip()
-			scope.to, scope.with = s.Offset(), private
-		case string(name) == "nextCursor" && s.Kind() == strictjson.String:
-			next.from = s.Offset()
-			cursor = text(s)
-			next.to = s.Offset()
-		case folds(name, "nextCursor"):
-			odd = odd || string(name) != "nextCursor" || s.Kind() != strictjson.Null
-			s.Skip()
-		case string(name) == "task":
-			e.task(s.Skip())
-		case made.read(name, s):
-		case string(name) == "resultType" && s.Kind() == strictjson.String:
-			kind = text(s)
-		default:
-			s.Skip()
-		}
+		e.member(&r, o.Name())
 	}
-	if kind == "task" { // the extension for tasks of 2026-07-28
-		e.creates(made)
+	if r.kind == "task" { // the extension for tasks of 2026-07-28
+		e.creates(r.made)
 	}
-	if list == 0 || s.Failed() || e.err != nil {
+	if r.list == 0 || s.Failed() || e.err != nil {
 		return
 	}
-	if odd && e.filter.Cursor != nil {
+	if r.odd && e.filter.Cursor != nil {
 		e.unreadable()
 		return
 	}
-	// Only a filtered list is for one reader.
-	switch {
-	case scope.from >= 0 && string(e.text[scope.from:scope.to]) != private:
-		e.cuts = append(e.cuts, scope)
-	case scope.from < 0 && e.filter.Private:
-		e.cuts = append(e.cuts, cut{begin, begin, `"cacheScope":` + private + `,`})
-	}
-	if next.from >= 0 && cursor != "" && e.filter.Cursor != nil {
-		sealed, err := e.filter.Cursor(list, cursor)
-		if e.err = err; err != nil {
-			return
-		}
-		next.with = `"` + sealed + `"`
-		e.cuts = append(e.cuts, next)
-	}
+	e.narrowScope(&r)
+	e.replaceCursor(&r)
 	slices.SortFunc(e.cuts[edits:], func(a, b cut) int { return cmp.Compare(a.from, b.from) })
 }
 
+// member reads one member of a result, and filters the list in it.
+func (e *editor) member(r *result, name []byte) {
+	s, at := e.s, listOf(name)
+	switch {
+	case at >= 0 && string(name) == lists[at].member && s.Kind() == strictjson.Array:
+		r.list = lists[at].list
+		e.entries(r.list, lists[at].name)
+	case at >= 0:
+		// A list of another type, or under a name that only some readers take for the list's.
+		r.list = lists[at].list
+		e.unreadable()
+		s.Skip()
+	case string(name) == "cacheScope":
+		r.scope.from = s.Offset()
+		s.Skip()
+		r.scope.to, r.scope.with = s.Offset(), private
+	case string(name) == "nextCursor" && s.Kind() == strictjson.String:
+		r.next.from = s.Offset()
+		r.cursor = text(s)
+		r.next.to = s.Offset()
+	case folds(name, "nextCursor"):
+		r.odd = r.odd || string(name) != "nextCursor" || s.Kind() != strictjson.Null
+		s.Skip()
+	case string(name) == "task":
+		e.task(s.Skip())
+	case r.made.read(name, s):
+	case string(name) == "resultType" && s.Kind() == strictjson.String:
+		r.kind = text(s)
+	default:
+		s.Skip()
+	}
+}
+
 const private = `"private"`
+
+// narrowScope marks a list as one for its reader alone. Only a filtered list is for one reader.
+func (e *editor) narrowScope(r *result) {
+	switch {
+	case r.scope.from >= 0 && string(e.text[r.scope.from:r.scope.to]) != private:
+		e.cuts = append(e.cuts, r.scope)
+	case r.scope.from < 0 && e.filter.Private:
+		e.cuts = append(e.cuts, cut{r.begin, r.begin, `"cacheScope":` + private + `,`})
+	}
+}
+
+// replaceCursor replaces a list's cursor.
+func (e *editor) replaceCursor(r *result) {
+	if r.next.from >= 0 && r.cursor != "" && e.filter.Cursor != nil {
+		sealed, err := e.filter.Cursor(r.list, r.cursor)
+		if e.err = err; err != nil {
+			return
+		}
+		r.next.with = `"` + sealed + `"`
+		e.cuts = append(e.cuts, r.next)
+	}
+}
 
 // entries reads a list and cuts out the entries that are not kept.
 func (e *editor) entries(list List, named string) {
@@ -347,8 +377,8 @@ func text(s *strictjson.Scanner) string {
 	return string(raw)
 }
 
-// member returns the index in lists of a name that any reader could take for a list's, -1 for none.
-func member(name []byte) int {
+// listOf returns the index in lists of a name that any reader could take for a list's, -1 for none.
+func listOf(name []byte) int {
 	for i := range lists {
 		if folds(name, lists[i].member) {
 			return i
