@@ -143,8 +143,15 @@ func (r *reader) message(m *Message) {
 		return
 	}
 	start := s.Offset()
+	version, nullID := r.members(m)
+	m.Raw = r.text[start:s.Offset():s.Offset()]
+	r.classify(m, version, nullID)
+}
+
+// members reads the members of a message. It reports whether the version is ours, and whether the id is null.
+func (r *reader) members(m *Message) (version, nullID bool) {
+	s := r.s
 	var o strictjson.ObjectFrame
-	var version, nullID bool
 	for s.OpenObject(&o); s.NextMember(&o); {
 		switch string(o.Name()) {
 		case "jsonrpc":
@@ -169,7 +176,11 @@ func (r *reader) message(m *Message) {
 			s.Skip()
 		}
 	}
-	m.Raw = r.text[start:s.Offset():s.Offset()]
+	return version, nullID
+}
+
+// classify finds out of which kind a message is, and refuses one that is of none.
+func (r *reader) classify(m *Message, version, nullID bool) {
 	answers := m.Result != nil || m.Failure != nil
 	switch {
 	case !version:
