@@ -187,58 +187,37 @@ type framed struct {
 	fields []Field // without those that net/http takes out
 }
 
+// delimiters holds the statements of a head about the end of its body.
+type delimiters struct {
+	length    string // of Content-Length; "": there is none
+	encodings int    // how many fields Transfer-Encoding
+	coding    string // of the last Transfer-Encoding
+	trailers  bool   // trailers are announced
+	keep      bool   // the connection may serve again
+}
+
 // frame decides how the body is framed and whether the connection may serve again after it (RFC 9112, 6.3). It takes
 // ownership of fields.
 func (h *head) frame(fields []Field, isHead bool) (framed, error) {
-	length, encodings, coding, trailers, keep := "", 0, "", false, h.minor == 1
-	kept := fields[:0]
-	for _, f := range fields {
-		switch f.Name {
-		case "Content-Length":
-			if f.Value == "" || length != "" && f.Value != length {
-				return framed{}, errLength
-			}
-			if length != "" {
-				continue // a length that is repeated is taken once
-			}
-			length = f.Value
-		case "Transfer-Encoding":
-			encodings++
-			coding = f.Value
-			continue
-		case "Trailer":
-			trailers = true
-		case "Connection":
-			keep = keep && !httpguts.HeaderValuesContainsToken([]string{f.Value}, "close")
-		}
-		kept = append(kept, f)
+	d, kept, err := h.delimiters(fields)
+	if err != nil {
+		return framed{}, err
 	}
-	n := int64(-1)
-	if length != "" {
-		parsed, err := strconv.ParseUint(length, 10, 63)
-		if err != nil {
-			return framed{}, errLength
-		}
-		n = int64(parsed)
+	n, err := d.bytes()
+	if err != nil {
+		return framed{}, err
 	}
-	if encodings > 0 {
-		switch {
-		case h.minor == 0:
-			return framed{}, errEncodingOld
-		case n >= 0:
-			// Whichever of the two is used, another reader on the way may use the other (H07).
-			return framed{}, errBothLengths
-		case encodings > 1 || !strings.EqualFold(coding, "chunked"):
-			return framed{}, errEncoding
+	keep, encoded := d.keep, d.encodings > 0
+	if encoded {
+		if err := h.checkEncoding(d, n); err != nil {
+			return framed{}, err
 		}
-		if trailers {
-			var err error
+		if d.trailers {
 			if kept, err = withoutTrailer(kept); err != nil {
 				return framed{}, err
 			}
 		}
 	}
-	encoded := encodings > 0
 	switch {
 	case isHead:
 		return framed{noBody, n, keep, kept}, nil
@@ -255,6 +234,59 @@ func (h *head) frame(fields []Field, isHead bool) (framed, error) {
 		return framed{byLength, n, keep, kept}, nil
 	}
 	return framed{byClose, -1, false, kept}, nil
+}
+
+// delimiters reads the statements about the end of the body. It returns the fields that are kept, in the same memory.
+func (h *head) delimiters(fields []Field) (delimiters, []Field, error) {
+	d, kept := delimiters{keep: h.minor == 1}, fields[:0]
+	for _, f := range fields {
+		switch f.Name {
+		case "Content-Length":
+			if f.Value == "" || d.length != "" && f.Value != d.length {
+				return delimiters{}, nil, errLength
+			}
+			if d.length != "" {
+				continue // a length that is repeated is taken once
+			}
+			d.length = f.Value
+		case "Transfer-Encoding":
+			d.encodings++
+			d.coding = f.Value
+			continue
+		case "Trailer":
+			d.trailers = true
+		case "Connection":
+			d.keep = d.keep && !httpguts.HeaderValuesContainsToken([]string{f.Value}, "close")
+		}
+		kept = append(kept, f)
+	}
+	return d, kept, nil
+}
+
+// bytes returns the length that Content-Length gives, -1 for none.
+func (d delimiters) bytes() (int64, error) {
+	if d.length == "" {
+		return -1, nil
+	}
+	n, err := strconv.ParseUint(d.length, 10, 63)
+	if err != nil {
+		return -1, errLength
+	}
+	return int64(n), nil
+}
+
+// checkEncoding checks the transfer encoding of a body, of which Content-Length says that it has n bytes.
+func (h *head) checkEncoding(d delimiters, n int64) error {
+	switch {
+	case h.minor == 0:
+		return errEncodingOld
+	case n >= 0:
+		// Whichever of the two is used, another reader on the way may use the other (H07).
+		return errBothLengths
+	case d.encodings > 1 || !strings.EqualFold(d.coding, "chunked"):
+		return errEncoding
+	}
+	return nil
 }
 
 // withoutTrailer removes the announcements of trailers. They may not announce fields that frame the message.
