@@ -151,30 +151,14 @@ func (r *Reader) lead() (int, error) {
 }
 
 // block returns the length of the block at start, reading as much as necessary. All positions are relative to start,
-// because fill moves the buffer's contents. Every byte is searched once for LF and once for CR, so that a stream of
-// empty lines or of bare CRs costs no more than any other.
+// because fill moves the buffer's contents.
 func (r *Reader) block(lead int, e *Event) (int, error) {
-	pos, line := lead, lead  // first byte not yet searched, first byte of the current line
-	lf, searched := -1, lead // next LF at or after pos if any, and how far it was searched for
+	line, search := lead, lineSearch{pos: lead, lf: -1, searched: lead} // line: first byte of the current line
 	for {
 		b := r.buf[r.start:r.end]
-		if lf < pos && searched < len(b) {
-			if i := bytes.IndexByte(b[max(pos, searched):], '\n'); i >= 0 {
-				lf = max(pos, searched) + i
-				searched = lf + 1
-			} else {
-				searched = len(b)
-			}
-		}
-		stop := len(b)
-		if lf >= pos {
-			stop = lf
-		}
-		if i := bytes.IndexByte(b[pos:stop], '\r'); i >= 0 {
-			stop = pos + i
-		}
+		stop := search.end(b)
 		if stop == len(b) {
-			pos = stop
+			search.pos = stop
 			if len(b) >= r.max {
 				return 0, ErrTooLarge
 			}
@@ -191,18 +175,7 @@ func (r *Reader) block(lead int, e *Event) (int, error) {
 		e.Comment = line == lead && b[line] == ':'
 		last := stop == line || e.Comment
 		if b[stop] == '\r' {
-			if next == len(b) && !last && r.fill() {
-				b = r.buf[r.start:r.end]
-			}
-			switch {
-			case next < len(b):
-				if b[next] == '\n' {
-					next++
-				}
-			case last:
-				// It is not waited for: otherwise a stream of bare CRs would always be one event late.
-				r.afterCR = true
-			}
+			next = r.pastLF(next, last)
 		}
 		if next > r.max {
 			return 0, ErrTooLarge
@@ -210,8 +183,54 @@ func (r *Reader) block(lead int, e *Event) (int, error) {
 		if last {
 			return next, nil
 		}
-		pos, line = next, next
+		search.pos, line = next, next
 	}
+}
+
+// lineSearch searches a block for the ends of its lines. Every byte is searched once for LF and once for CR, so that a
+// stream of empty lines or of bare CRs costs no more than any other.
+type lineSearch struct {
+	pos      int // first byte not yet searched
+	lf       int // next LF at or after pos if any
+	searched int // how far lf was searched for
+}
+
+// end returns the place of the next line end in b, or b's length if there is none.
+func (l *lineSearch) end(b []byte) int {
+	if l.lf < l.pos && l.searched < len(b) {
+		if i := bytes.IndexByte(b[max(l.pos, l.searched):], '\n'); i >= 0 {
+			l.lf = max(l.pos, l.searched) + i
+			l.searched = l.lf + 1
+		} else {
+			l.searched = len(b)
+		}
+	}
+	stop := len(b)
+	if l.lf >= l.pos {
+		stop = l.lf
+	}
+	if i := bytes.IndexByte(b[l.pos:stop], '\r'); i >= 0 {
+		stop = l.pos + i
+	}
+	return stop
+}
+
+// pastLF returns the place after the LF that may follow a CR, whose place is before next.
+func (r *Reader) pastLF(next int, last bool) int {
+	b := r.buf[r.start:r.end]
+	if next == len(b) && !last && r.fill() {
+		b = r.buf[r.start:r.end]
+	}
+	switch {
+	case next < len(b):
+		if b[next] == '\n' {
+			next++
+		}
+	case last:
+		// It is not waited for: otherwise a stream of bare CRs would always be one event late.
+		r.afterCR = true
+	}
+	return next
 }
 
 // fill reads more, and reports whether there is more.
