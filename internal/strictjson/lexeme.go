@@ -205,11 +205,7 @@ func (s *Scanner) number() bool {
 		}
 	}
 	if i < len(src) && src[i]|0x20 == 'e' {
-		i++
-		if i < len(src) && (src[i] == '+' || src[i] == '-') {
-			i++
-		}
-		from := i
+		from := pastSign(src, i+1)
 		if i = digits(src, from); i == from {
 			return s.failAt(i, ReasonNumber)
 		}
@@ -223,6 +219,14 @@ func (s *Scanner) number() bool {
 	}
 	s.pos = i
 	return true
+}
+
+// pastSign returns the place after the sign that may be at i.
+func pastSign(src []byte, i int) int {
+	if i < len(src) && (src[i] == '+' || src[i] == '-') {
+		i++
+	}
+	return i
 }
 
 func digits(src []byte, i int) int {
