@@ -96,36 +96,11 @@ func requestFields(out []http1.Field, r *Request) ([]http1.Field, error) {
 		if rule == never || len(values) == 0 || r.EventsOnly && strings.HasPrefix(name, "Mcp-") { // /sse is not MCP
 			continue
 		}
-		if rule == once && len(values) > 1 {
-			return out, &HeaderError{name, "is given more than once"}
+		if err := checkValues(rule, name, values); err != nil {
+			return out, err
 		}
-		for _, v := range values {
-			if !http1.ValidFieldValue(v) {
-				return out, &HeaderError{name, "has a value with a control character"}
-			}
-		}
-		switch name {
-		case "User-Agent":
-			agent = true
-		case "Content-Type":
-			if len(r.Body) == 0 {
-				continue
-			}
-			// The type was checked. It is sent in one spelling, because other servers read parameters and other
-			// spellings differently.
-			values = jsonType
-		case "Accept":
-			if r.EventsOnly {
-				continue
-			}
-		case sessionHeader:
-			if r.SessionID != "" {
-				continue
-			}
-		case acceptEncoding:
-			continue
-		}
-		for _, v := range values {
+		agent = agent || name == "User-Agent"
+		for _, v := range r.passed(name, values) {
 			out = append(out, http1.Field{Name: name, Value: v})
 		}
 	}
@@ -144,6 +119,44 @@ func requestFields(out []http1.Field, r *Request) ([]http1.Field, error) {
 	// Filtering and the event cap read the answer. An encoding would hide it, and could hide a decompression bomb
 	// (W09).
 	return append(out, http1.Field{Name: acceptEncoding, Value: "identity"}), nil
+}
+
+// checkValues checks the values of one of the client's headers.
+func checkValues(rule occurrence, name string, values []string) error {
+	if rule == once && len(values) > 1 {
+		return &HeaderError{name, "is given more than once"}
+	}
+	for _, v := range values {
+		if !http1.ValidFieldValue(v) {
+			return &HeaderError{name, "has a value with a control character"}
+		}
+	}
+	return nil
+}
+
+// passed returns the values that the upstream sees of one of the client's headers. They are none for a header that the
+// gateway sends itself.
+func (r *Request) passed(name string, values []string) []string {
+	switch name {
+	case "Content-Type":
+		if len(r.Body) == 0 {
+			return nil
+		}
+		// The type was checked. It is sent in one spelling, because other servers read parameters and other
+		// spellings differently.
+		return jsonType
+	case "Accept":
+		if r.EventsOnly {
+			return nil
+		}
+	case sessionHeader:
+		if r.SessionID != "" {
+			return nil
+		}
+	case acceptEncoding:
+		return nil
+	}
+	return values
 }
 
 // maxAnswerFields is the largest number of header fields of an answer, the same over net/http and http1. A search for

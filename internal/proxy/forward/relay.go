@@ -52,16 +52,19 @@ func (r *Response) Relay(w http.ResponseWriter, limit int64) error {
 		}
 		return nil
 	}
-	var p []byte
 	if r.ContentLength >= 0 && r.ContentLength <= 2<<10 {
 		pooled := smallBuffers.Get().(*[2 << 10]byte)
 		defer smallBuffers.Put(pooled)
-		p = pooled[:]
-	} else {
-		pooled := largeBuffers.Get().(*[16 << 10]byte)
-		defer largeBuffers.Put(pooled)
-		p = pooled[:]
+		return r.copyBody(client, pooled[:], limit)
 	}
+	pooled := largeBuffers.Get().(*[16 << 10]byte)
+	defer largeBuffers.Put(pooled)
+	return r.copyBody(client, pooled[:], limit)
+}
+
+// copyBody writes the status with the first bytes of a body, and the body in pieces of at most len(p) bytes.
+func (r *Response) copyBody(client *Client, p []byte, limit int64) error {
+	w := client.w
 	var total int64
 	committed := false
 	for {
