@@ -178,9 +178,7 @@ func (c *Client) register(ctx context.Context, d Discovery, app Application) (Re
 }
 
 // parseRegistration reads a client information response (RFC 7591 section 3.2.1). The server may have changed the
-// requested values; a change that makes the client unusable is an error. A secret without a method is meant to be
-// used (RFC 7591 section 2 has client_secret_basic for the default): Supabase hands one out, and refuses the client
-// without it.
+// requested values; a change that makes the client unusable is an error.
 func parseRegistration(v strictjson.Value, asked string, supported []string, redirectURI string) (Registration, error) {
 	id, err := text(v, "client_id")
 	if err != nil {
@@ -200,15 +198,9 @@ func parseRegistration(v strictjson.Value, asked string, supported []string, red
 	if given && !slices.Contains(uris, redirectURI) {
 		return Registration{}, fmt.Errorf("%w: the server registered other redirect_uris", ErrMismatch)
 	}
-	method, err := text(v, "token_endpoint_auth_method")
+	method, err := registeredMethod(v, secret != "", asked, supported)
 	if err != nil {
 		return Registration{}, err
-	}
-	if method == "" {
-		method = asked
-		if m, err := configuredMethod(secret != "", supported); asked == AuthNone && err == nil {
-			method = m
-		}
 	}
 	switch {
 	case method == AuthNone:
@@ -219,12 +211,34 @@ func parseRegistration(v strictjson.Value, asked string, supported []string, red
 		return Registration{}, fmt.Errorf("%w: no client_secret", ErrMalformed)
 	}
 	r := Registration{ClientID: id, Secret: seal.NewSecret(secret), AuthMethod: method, Kind: storage.ClientRegistered}
-	if m, ok := v.Get("client_secret_expires_at"); ok && secret != "" {
-		if at, ok := number(m); ok && at > 0 && at < maxTime {
-			r.ExpiresAt = time.Unix(int64(at), 0).UTC()
-		}
+	if secret != "" {
+		r.ExpiresAt = secretExpiry(v)
 	}
 	return r, nil
+}
+
+// registeredMethod returns the client authentication method of a client information response. A secret without a method
+// is meant to be used (RFC 7591 section 2 has client_secret_basic for the default): Supabase hands one out, and refuses
+// the client without it.
+func registeredMethod(v strictjson.Value, secret bool, asked string, supported []string) (string, error) {
+	method, err := text(v, "token_endpoint_auth_method")
+	if err != nil || method != "" {
+		return method, err
+	}
+	if m, err := configuredMethod(secret, supported); asked == AuthNone && err == nil {
+		return m, nil
+	}
+	return asked, nil
+}
+
+// secretExpiry returns the time at which a registered client's secret expires, zero for never.
+func secretExpiry(v strictjson.Value) time.Time {
+	if m, ok := v.Get("client_secret_expires_at"); ok {
+		if at, ok := number(m); ok && at > 0 && at < maxTime {
+			return time.Unix(int64(at), 0).UTC()
+		}
+	}
+	return time.Time{}
 }
 
 // printable reports whether s consists of VSCHAR (RFC 6749 appendix A) and is at most limit bytes long.
