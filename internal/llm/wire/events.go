@@ -131,22 +131,7 @@ func (s *Stream) responses(c *cursor, e *sse.Event) {
 	switch string(kind) {
 	case "response.created", "response.in_progress", "response.queued", "keepalive":
 	case "response.completed", "response.incomplete", "response.failed":
-		s.done = true
-		s.delivers = s.delivers || string(kind) != "response.failed"
-		for name := range response.members {
-			switch string(name) {
-			case "usage":
-				s.told, s.final = told{}, true
-				s.told.read(&response)
-			case "error":
-				failed = cursor{b: response.skip()}
-			default:
-				response.skip()
-			}
-		}
-		if string(kind) == "response.failed" {
-			s.failBy(&failed)
-		}
+		s.ended(&response, string(kind) == "response.failed", &failed)
 	case "error":
 		s.failBy(&failed)
 	case "response.audio.delta", "response.output_audio.delta": // data, not text
@@ -156,6 +141,26 @@ func (s *Stream) responses(c *cursor, e *sse.Event) {
 		if bytes.HasSuffix(kind, []byte(".delta")) {
 			s.output += delta
 		}
+	}
+}
+
+// ended reads the last state of a response. failed is the error beside it, where there is one.
+func (s *Stream) ended(response *cursor, failure bool, failed *cursor) {
+	s.done = true
+	s.delivers = s.delivers || !failure
+	for name := range response.members {
+		switch string(name) {
+		case "usage":
+			s.told, s.final = told{}, true
+			s.told.read(response)
+		case "error":
+			*failed = cursor{b: response.skip()}
+		default:
+			response.skip()
+		}
+	}
+	if failure {
+		s.failBy(failed)
 	}
 }
 
@@ -201,14 +206,7 @@ func (s *Stream) messages(c *cursor, e *sse.Event) {
 		s.told.atLeast(&before)
 		s.final = s.final || len(usage.b) > 0
 	case "content_block_start", "content_block_delta":
-		for name := range delta.members {
-			switch string(name) {
-			case "text", "partial_json", "thinking", "name":
-				s.output += delta.textBytes()
-			default:
-				delta.skip()
-			}
-		}
+		s.block(&delta)
 	case "message_stop":
 		s.done = true
 	case "error":
@@ -216,6 +214,18 @@ func (s *Stream) messages(c *cursor, e *sse.Event) {
 		return
 	}
 	s.delivers = true
+}
+
+// block counts the text of a content block, or of a part of one.
+func (s *Stream) block(c *cursor) {
+	for name := range c.members {
+		switch string(name) {
+		case "text", "partial_json", "thinking", "name":
+			s.output += c.textBytes()
+		default:
+			c.skip()
+		}
+	}
 }
 
 // failBy records an error of the upstream: the one at which c stands, or an unknown one when there is no description.

@@ -81,83 +81,112 @@ func ParseRequest(endpoint limit.Endpoint, body []byte, most int) (*Request, err
 	s := strictjson.NewScanner(body, strictjson.Limits{MaxBytes: most})
 	defer s.Release()
 	r := &Request{Endpoint: endpoint, body: body}
-	estimate := limit.StartEstimate(endpoint)
-	var refused *RequestError
-	refuse := func(e *RequestError) {
-		if refused == nil {
-			refused = e
-		}
-	}
+	members := memberReader{s: s, r: r, estimate: limit.StartEstimate(endpoint)}
 	var object strictjson.ObjectFrame
 	end := 0 // end of the member before
 	for s.OpenObject(&object); !s.Failed() && s.NextMember(&object); end = s.Offset() {
-		name := object.Name()
-		start := s.Offset()
-		switch string(name) {
-		case "model":
-			if s.Kind() != strictjson.String {
-				refuse(invalidType("model must be a string."))
-				s.Skip()
-				continue
-			}
-			raw, escaped := s.String()
-			r.model = span{start, start + len(raw)}
-			r.Alias = unquote(raw, escaped)
-		case "stream":
-			switch kind := s.Kind(); kind {
-			case strictjson.Bool:
-				r.Stream = string(s.Skip()) == "true"
-			case strictjson.Null:
-				s.Skip()
-			default:
-				// Some servers accept 1 or "true" for true.
-				refuse(invalidType("stream must be true or false."))
-				s.Skip()
-			}
-		case "stream_options":
-			if endpoint != limit.ChatCompletions {
-				s.Skip()
-				continue
-			}
-			if e := r.options.read(s); e != nil {
-				refuse(e)
-			}
-			r.options.whole = span{end, s.Offset()}
-		case "background":
-			if e := background(endpoint, s); e != nil {
-				refuse(e)
-			}
-		default:
-			if otherSpelling(name, decided) {
-				refuse(&RequestError{Status: 400, Code: codeUnknownParameter, Message: "A member is spelled almost like one that is known: names are compared exactly."})
-			}
-			counts := estimate.Member(name, s)
-			if !counts {
-				s.Skip()
-			}
-			if counts && (string(name) == "messages" && (endpoint == limit.ChatCompletions || endpoint == limit.Messages) ||
-				string(name) == "input" && (endpoint == limit.Responses || endpoint == limit.Embeddings)) {
-				r.prompt = span{start, s.Offset()}
-			}
-		}
+		members.read(object.Name(), end)
 	}
 	if err := s.End(); err != nil {
 		return nil, malformed(err)
 	}
 	switch {
-	case refused != nil:
-		return nil, refused
+	case members.refused != nil:
+		return nil, members.refused
 	case r.model == span{}:
 		return nil, &RequestError{Status: 400, Code: codeMissing, Message: "model is required."}
 	case !isAlias(r.Alias):
 		return nil, &RequestError{Status: 404, Code: CodeModelNotFound, Message: NoSuchModel}
 	}
-	r.Estimate = estimate.Estimate()
+	r.Estimate = members.estimate.Estimate()
 	if o := &r.options; o.whole.to > 0 && o.whole.from == 0 { // for the first member, the comma after it belongs to it
 		o.whole.from = bytes.IndexByte(body, '{') + 1
 		o.whole.to += bytes.IndexByte(body[o.whole.to:], ',') + 1
 	}
 	return r, nil
+}
+
+// memberReader reads a request's members into r. It reads on after a refusal, because a body that is no JSON is the more
+// serious answer.
+type memberReader struct {
+	s        *strictjson.Scanner
+	r        *Request
+	estimate limit.Estimation
+	refused  *RequestError // the first one
+}
+
+func (m *memberReader) refuse(e *RequestError) {
+	if m.refused == nil {
+		m.refused = e
+	}
+}
+
+// read reads the value of the member name. The member before ends at end.
+func (m *memberReader) read(name []byte, end int) {
+	s, r := m.s, m.r
+	switch string(name) {
+	case "model":
+		m.model()
+	case "stream":
+		m.stream()
+	case "stream_options":
+		if r.Endpoint != limit.ChatCompletions {
+			s.Skip()
+			return
+		}
+		if e := r.options.read(s); e != nil {
+			m.refuse(e)
+		}
+		r.options.whole = span{end, s.Offset()}
+	case "background":
+		if e := background(r.Endpoint, s); e != nil {
+			m.refuse(e)
+		}
+	default:
+		m.other(name)
+	}
+}
+
+func (m *memberReader) model() {
+	s, start := m.s, m.s.Offset()
+	if s.Kind() != strictjson.String {
+		m.refuse(invalidType("model must be a string."))
+		s.Skip()
+		return
+	}
+	raw, escaped := s.String()
+	m.r.model = span{start, start + len(raw)}
+	m.r.Alias = unquote(raw, escaped)
+}
+
+func (m *memberReader) stream() {
+	s := m.s
+	switch s.Kind() {
+	case strictjson.Bool:
+		m.r.Stream = string(s.Skip()) == "true"
+	case strictjson.Null:
+		s.Skip()
+	default:
+		// Some servers accept 1 or "true" for true.
+		m.refuse(invalidType("stream must be true or false."))
+		s.Skip()
+	}
+}
+
+// other reads a member that decides nothing here. It may count for the estimate.
+func (m *memberReader) other(name []byte) {
+	s, endpoint, start := m.s, m.r.Endpoint, m.s.Offset()
+	if otherSpelling(name, decided) {
+		m.refuse(&RequestError{Status: 400, Code: codeUnknownParameter, Message: "A member is spelled almost like one that is known: names are compared exactly."})
+	}
+	if !m.estimate.Member(name, s) {
+		s.Skip()
+		return
+	}
+	if string(name) == "messages" && (endpoint == limit.ChatCompletions || endpoint == limit.Messages) ||
+		string(name) == "input" && (endpoint == limit.Responses || endpoint == limit.Embeddings) {
+		m.r.prompt = span{start, s.Offset()}
+	}
 }
 
 // background reads the member at which s stands, and refuses a response that is made after the answer. Nobody would
