@@ -54,7 +54,8 @@ func Check(rules []storage.Rule) []Problem {
 		if reader.full() {
 			return reader.problems[:maxProblems]
 		}
-		checkRule(&reader, &rules[i], []any{"rules", i}, names)
+		c := ruleCheck{&reader, &rules[i], []any{"rules", i}}
+		c.all(names)
 	}
 	if reader.expressions > MaxExpressions {
 		reader.report([]any{"rules"}, typeTooLong, "Rules should have at most %d expressions", MaxExpressions)
@@ -62,58 +63,91 @@ func Check(rules []storage.Rule) []Problem {
 	return reader.problems[:min(len(reader.problems), maxProblems)]
 }
 
-func checkRule(r *conditionReader, rule *storage.Rule, loc []any, names map[string]bool) {
-	wrong := func(input, kind, message string, at ...any) {
-		r.problems = append(r.problems, Problem{Loc: below(loc, at...), Message: message, Type: kind, Input: shown(input)})
+// ruleCheck reports the mistakes of one rule, which is at loc.
+type ruleCheck struct {
+	reader *conditionReader
+	rule   *storage.Rule
+	loc    []any
+}
+
+func (c *ruleCheck) wrong(input, kind, message string, at ...any) {
+	r := c.reader
+	r.problems = append(r.problems, Problem{Loc: below(c.loc, at...), Message: message, Type: kind, Input: shown(input)})
+}
+
+// all checks the whole rule. names holds the names of the rules before it.
+func (c *ruleCheck) all(names map[string]bool) {
+	r := c.reader
+	c.name(names)
+	asks := c.actions()
+	if r.full() {
+		return
 	}
+	if c.subjects(); r.full() {
+		return
+	}
+	if c.rule.Condition != nil {
+		r.read(c.rule.Condition, below(c.loc, "condition"))
+	}
+	c.approval(asks)
+}
+
+func (c *ruleCheck) name(names map[string]bool) {
+	rule := c.rule
 	switch n := utf8.RuneCountInString(rule.Name); {
 	case n == 0:
-		wrong(rule.Name, typeShortText, "String should have at least 1 character", "name")
+		c.wrong(rule.Name, typeShortText, "String should have at least 1 character", "name")
 	case n > MaxRuleName:
-		wrong(rule.Name, typeLongText, fmt.Sprintf("String should have at most %d characters", MaxRuleName), "name")
+		c.wrong(rule.Name, typeLongText, fmt.Sprintf("String should have at most %d characters", MaxRuleName), "name")
 	case names[rule.Name]:
-		wrong(rule.Name, typeValueError, "another rule of the policy has this name", "name")
+		c.wrong(rule.Name, typeValueError, "another rule of the policy has this name", "name")
 	}
 	names[rule.Name] = true
+}
 
-	asks := false
-	for i, text := range rule.Actions {
+// actions checks the actions, and reports whether one of them asks for an approval.
+func (c *ruleCheck) actions() (asks bool) {
+	for i, text := range c.rule.Actions {
 		a, err := ParseAction(text)
 		switch {
 		case err != nil:
-			wrong(text, typeValueError, err.Error(), "actions", i)
-		case !rule.Authorized && a.Kind > Any:
-			wrong(text, typeValueError, "lists are filtered by what may be called, and cannot be denied", "actions", i)
+			c.wrong(text, typeValueError, err.Error(), "actions", i)
+		case !c.rule.Authorized && a.Kind > Any:
+			c.wrong(text, typeValueError, "lists are filtered by what may be called, and cannot be denied", "actions", i)
 		}
 		asks = asks || err == nil && a.Approve
-		if r.full() {
-			return
+		if c.reader.full() {
+			return asks
 		}
 	}
-	if len(rule.Actions) == 0 {
-		r.report(below(loc, "actions"), typeTooShort, "List should have at least 1 item")
+	if len(c.rule.Actions) == 0 {
+		c.reader.report(below(c.loc, "actions"), typeTooShort, "List should have at least 1 item")
 	}
-	for i, entry := range rule.RolesGroups {
+	return asks
+}
+
+func (c *ruleCheck) subjects() {
+	for i, entry := range c.rule.RolesGroups {
 		if err := wrongSubject(entry); err != nil {
-			wrong(entry, typeValueError, err.Error(), "roles_groups", i)
+			c.wrong(entry, typeValueError, err.Error(), "roles_groups", i)
 		}
-		if r.full() {
+		if c.reader.full() {
 			return
 		}
 	}
-	if len(rule.RolesGroups) == 0 {
-		r.report(below(loc, "roles_groups"), typeTooShort, "List should have at least 1 item")
+	if len(c.rule.RolesGroups) == 0 {
+		c.reader.report(below(c.loc, "roles_groups"), typeTooShort, "List should have at least 1 item")
 	}
-	if rule.Condition != nil {
-		r.read(rule.Condition, below(loc, "condition"))
-	}
-	switch {
+}
+
+func (c *ruleCheck) approval(asks bool) {
+	switch rule := c.rule; {
 	case rule.Approval == "":
 	case rule.Approval != storage.ChannelOutOfBand:
-		wrong(string(rule.Approval), typeEnum, "Input should be 'out_of_band'", "approval")
+		c.wrong(string(rule.Approval), typeEnum, "Input should be 'out_of_band'", "approval")
 	case !rule.Authorized || !asks:
 		// Otherwise a rule would look as if somebody were asked, and would grant without asking.
-		wrong(string(rule.Approval), typeValueError, "needs a rule that grants, with an action that ends in "+approveSuffix, "approval")
+		c.wrong(string(rule.Approval), typeValueError, "needs a rule that grants, with an action that ends in "+approveSuffix, "approval")
 	}
 }
 

@@ -210,7 +210,11 @@ func (e *evaluation) evaluate(x *expression) (outcome, error) {
 			return broken, err
 		}
 	}
-	value, err := e.run(x, program, input)
+	return e.outcomeOf(e.run(x, program, input))
+}
+
+// outcomeOf returns the outcome of an evaluation, which is broken by a value other than true or false.
+func (e *evaluation) outcomeOf(value ref.Val, err error) (outcome, error) {
 	switch v := value.(type) {
 	case types.Bool:
 		if v {
