@@ -14,25 +14,28 @@ func noModel(w http.ResponseWriter, model string) {
 	complain(w, http.StatusNotFound, "model_not_found", "The demo provider has no model "+model+" for this.")
 }
 
+// chatRequest holds the known members of a request to POST /v1/chat/completions.
+type chatRequest struct {
+	Model               string    `json:"model"`
+	Messages            []message `json:"messages"`
+	Stream              bool      `json:"stream"`
+	MaxTokens           int       `json:"max_tokens"`
+	MaxCompletionTokens int       `json:"max_completion_tokens"`
+	StreamOptions       struct {
+		IncludeUsage bool `json:"include_usage"`
+	} `json:"stream_options"`
+	Tools []struct {
+		Function struct {
+			Name       string          `json:"name"`
+			Parameters json.RawMessage `json:"parameters"`
+		} `json:"function"`
+	} `json:"tools"`
+	ToolChoice json.RawMessage `json:"tool_choice"`
+}
+
 // chat answers POST /v1/chat/completions.
 func (p *provider) chat(w http.ResponseWriter, r *http.Request) {
-	var asked struct {
-		Model               string    `json:"model"`
-		Messages            []message `json:"messages"`
-		Stream              bool      `json:"stream"`
-		MaxTokens           int       `json:"max_tokens"`
-		MaxCompletionTokens int       `json:"max_completion_tokens"`
-		StreamOptions       struct {
-			IncludeUsage bool `json:"include_usage"`
-		} `json:"stream_options"`
-		Tools []struct {
-			Function struct {
-				Name       string          `json:"name"`
-				Parameters json.RawMessage `json:"parameters"`
-			} `json:"function"`
-		} `json:"tools"`
-		ToolChoice json.RawMessage `json:"tool_choice"`
-	}
+	var asked chatRequest
 	if !read(w, r, &asked, complain) {
 		return
 	}
@@ -46,55 +49,74 @@ func (p *provider) chat(w http.ResponseWriter, r *http.Request) {
 		noModel(w, q.model)
 		return
 	}
-	finish := "stop"
+	c := completion{p: p, model: q.model, answer: answer, finish: "stop"}
 	switch {
 	case answer.tool != "":
-		finish = "tool_calls"
+		c.finish = "tool_calls"
 	case answer.cut:
-		finish = "length"
+		c.finish = "length"
 	}
-	usage := object{"prompt_tokens": q.input(), "completion_tokens": answer.output(), "total_tokens": q.input() + answer.output()}
-	head := func(kind string) object {
-		return object{"id": p.id("chatcmpl-"), "object": kind, "created": p.Now().Unix(), "model": q.model}
-	}
-	if !asked.Stream {
-		said := object{"role": "assistant", "content": answer.text, "refusal": nil}
-		if answer.tool != "" {
-			said["content"], said["tool_calls"] = nil, []object{{
-				"id": p.id("call_"), "type": "function", "function": object{"name": answer.tool, "arguments": string(answer.arguments)},
-			}}
-		}
-		whole := head("chat.completion")
-		whole["choices"], whole["usage"] = []object{{"index": 0, "message": said, "logprobs": nil, "finish_reason": finish}}, usage
-		write(w, http.StatusOK, whole)
+	c.usage = object{"prompt_tokens": q.input(), "completion_tokens": answer.output(), "total_tokens": q.input() + answer.output()}
+	if asked.Stream {
+		c.stream(p.stream(w, r, false), asked.StreamOptions.IncludeUsage)
 		return
 	}
-	s := p.stream(w, r, false)
-	chunk := head("chat.completion.chunk")
+	write(w, http.StatusOK, c.whole())
+}
+
+// completion is the answer to a chat.
+type completion struct {
+	p      *provider
+	model  string
+	answer reply
+	finish string // why it ends
+	usage  object
+}
+
+func (c *completion) head(kind string) object {
+	return object{"id": c.p.id("chatcmpl-"), "object": kind, "created": c.p.Now().Unix(), "model": c.model}
+}
+
+// whole returns the completion in one object.
+func (c *completion) whole() object {
+	said := object{"role": "assistant", "content": c.answer.text, "refusal": nil}
+	if c.answer.tool != "" {
+		said["content"], said["tool_calls"] = nil, []object{{
+			"id": c.p.id("call_"), "type": "function", "function": object{"name": c.answer.tool, "arguments": string(c.answer.arguments)},
+		}}
+	}
+	whole := c.head("chat.completion")
+	whole["choices"], whole["usage"] = []object{{"index": 0, "message": said, "logprobs": nil, "finish_reason": c.finish}}, c.usage
+	return whole
+}
+
+// stream sends the completion in pieces, and the usage at the end if it was asked for.
+func (c *completion) stream(s *stream, usage bool) {
+	chunk := c.head("chat.completion.chunk")
 	delta := func(delta object, finish any) {
 		chunk["choices"] = []object{{"index": 0, "delta": delta, "logprobs": nil, "finish_reason": finish}}
 		s.send(chunk)
 	}
 	first := object{"role": "assistant", "content": ""}
-	if answer.tool != "" {
+	if c.answer.tool != "" {
 		first["content"], first["tool_calls"] = nil, []object{{
-			"index": 0, "id": p.id("call_"), "type": "function", "function": object{"name": answer.tool, "arguments": ""},
+			"index": 0, "id": c.p.id("call_"), "type": "function", "function": object{"name": c.answer.tool, "arguments": ""},
 		}}
 	}
 	delta(first, nil)
-	for _, piece := range answer.pieces() {
+	for _, piece := range c.answer.pieces() {
 		if !s.wait() {
 			return
 		}
-		if answer.tool != "" {
+		if c.answer.tool != "" {
 			delta(object{"tool_calls": []object{{"index": 0, "function": object{"arguments": piece}}}}, nil)
 			continue
 		}
 		delta(object{"content": piece}, nil)
 	}
-	delta(object{}, finish)
-	if asked.StreamOptions.IncludeUsage {
-		chunk["choices"], chunk["usage"] = []object{}, usage
+	delta(object{}, c.finish)
+	if usage {
+		chunk["choices"], chunk["usage"] = []object{}, c.usage
 		s.send(chunk)
 	}
 	s.raw("[DONE]")
