@@ -37,28 +37,13 @@ func parseProvider(d *caddyfile.Dispenser, a *app.App) error {
 	if d.NextArg() {
 		return d.ArgErr()
 	}
-	texts := map[string]*string{"base_url": &p.BaseURL, "key": &p.Key, "stream_options": &p.StreamOptions}
-	times := map[string]*caddy.Duration{"connect_timeout": &p.ConnectTimeout, "response_timeout": &p.ResponseTimeout, "idle_timeout": &p.IdleTimeout}
+	words := providerWords{
+		texts: map[string]*string{"base_url": &p.BaseURL, "key": &p.Key, "stream_options": &p.StreamOptions},
+		times: map[string]*caddy.Duration{"connect_timeout": &p.ConnectTimeout, "response_timeout": &p.ResponseTimeout, "idle_timeout": &p.IdleTimeout},
+	}
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
-		word := d.Val()
-		var value string
-		if !d.AllArgs(&value) {
-			return d.ArgErr()
-		}
-		text, period := texts[word], times[word]
-		switch {
-		case text == nil && period == nil:
-			return d.Errf("unrecognized word %q in provider; known are base_url, connect_timeout, idle_timeout, key, response_timeout, stream_options", word)
-		case text != nil && *text != "", period != nil && *period != 0:
-			return d.Errf("%s may be given once", word)
-		case text != nil:
-			*text = value
-		default:
-			duration, err := caddy.ParseDuration(value)
-			if err != nil || duration <= 0 {
-				return d.Errf("%q is not a duration such as 30s", value)
-			}
-			*period = caddy.Duration(duration)
+		if err := words.read(d); err != nil {
+			return err
 		}
 	}
 	if p.StreamOptions != "" && p.StreamOptions != accounts.StreamOptionsAuto && p.StreamOptions != accounts.StreamOptionsOff {
@@ -68,6 +53,37 @@ func parseProvider(d *caddyfile.Dispenser, a *app.App) error {
 		return d.Err("key takes a reference, {env.NAME} or {file./path}: a key written here would be readable on the admin endpoint")
 	}
 	a.Providers = append(a.Providers, p)
+	return nil
+}
+
+// providerWords holds the places of a provider's values, by their words.
+type providerWords struct {
+	texts map[string]*string
+	times map[string]*caddy.Duration
+}
+
+// read reads one word and its value.
+func (w providerWords) read(d *caddyfile.Dispenser) error {
+	word := d.Val()
+	var value string
+	if !d.AllArgs(&value) {
+		return d.ArgErr()
+	}
+	text, period := w.texts[word], w.times[word]
+	switch {
+	case text == nil && period == nil:
+		return d.Errf("unrecognized word %q in provider; known are base_url, connect_timeout, idle_timeout, key, response_timeout, stream_options", word)
+	case text != nil && *text != "", period != nil && *period != 0:
+		return d.Errf("%s may be given once", word)
+	case text != nil:
+		*text = value
+	default:
+		duration, err := caddy.ParseDuration(value)
+		if err != nil || duration <= 0 {
+			return d.Errf("%q is not a duration such as 30s", value)
+		}
+		*period = caddy.Duration(duration)
+	}
 	return nil
 }
 
