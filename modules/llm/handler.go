@@ -78,22 +78,28 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		a.refuse(&refusal{status: http.StatusInternalServerError, code: "no_limit", message: gateway.TextNoLimit + "."})
 		return nil
 	}
+	h.serve(&a, call, path, prompt)
+	return nil
+}
+
+// serve serves one of the addresses, given without the prefix, for a caller who was found. prompt says that it takes a
+// prompt.
+func (h *Handler) serve(a *answerer, call *app.Call, path string, prompt bool) {
 	listed := path == modelsPath || strings.HasPrefix(path, modelsPath+"/")
 	switch {
 	case !prompt && !listed:
 		a.refuse(&refusal{status: http.StatusNotFound, code: "unknown_url", message: "There is nothing at this address."})
-	case prompt && r.Method != http.MethodPost:
+	case prompt && a.r.Method != http.MethodPost:
 		a.wrongMethod("POST")
-	case listed && r.Method != http.MethodGet && r.Method != http.MethodHead:
+	case listed && a.r.Method != http.MethodGet && a.r.Method != http.MethodHead:
 		a.wrongMethod("GET")
 	case listed:
-		h.serveModels(&a, call, strings.TrimPrefix(strings.TrimPrefix(path, modelsPath), "/"))
-	case endpoint == limit.CountTokens:
-		h.serveCount(&a, call)
+		h.serveModels(a, call, strings.TrimPrefix(strings.TrimPrefix(path, modelsPath), "/"))
+	case a.endpoint == limit.CountTokens:
+		h.serveCount(a, call)
 	default:
-		h.servePrompt(&a, call)
+		h.servePrompt(a, call)
 	}
-	return nil
 }
 
 // Interface guards
