@@ -53,16 +53,9 @@ func explainPolicies(q *request) (any, error) {
 		return nil, routes.Refused(gateway.Forbidden, "Only an administrator may ask for another user, or with other roles and groups")
 	}
 	v := explanation{Notes: []string{}, Conditions: []conditionView{}, Shadow: []shadowView{}, Displaced: []string{}}
-	var draft *storage.PolicyView
-	if asked.policyID != "" {
-		p, err := q.Core.Store.Policy(q.Context(), q.Organization(), asked.policyID)
-		if err != nil {
-			return nil, routes.Missing(err, errNoPolicy)
-		}
-		if asked.server == (serverRef{}) {
-			asked.server.id = p.ServerID
-		}
-		draft = &p
+	draft, err := q.draft(&asked)
+	if err != nil {
+		return nil, err
 	}
 	server, err := q.readServer(asked.server)
 	if err != nil {
@@ -92,6 +85,28 @@ func explainPolicies(q *request) (any, error) {
 		v.Decision, v.Reason = engine.Deny.String(), "The policies of this server cannot be used together; every call is denied until they are changed"
 		return v, nil
 	}
+	q.judge(&v, set, &asked, &who)
+	return v, nil
+}
+
+// draft returns the policy that the question names, nil when it names none. A question without a server is about the
+// policy's.
+func (q *request) draft(asked *question) (*storage.PolicyView, error) {
+	if asked.policyID == "" {
+		return nil, nil
+	}
+	p, err := q.Core.Store.Policy(q.Context(), q.Organization(), asked.policyID)
+	if err != nil {
+		return nil, routes.Missing(err, errNoPolicy)
+	}
+	if asked.server == (serverRef{}) {
+		asked.server.id = p.ServerID
+	}
+	return &p, nil
+}
+
+// judge notes the decision of the policies, and a refusal of the gateway in spite of it.
+func (q *request) judge(v *explanation, set *engine.Set, asked *question, who *explainedCaller) {
 	call := engine.Call{
 		Principal: who.principal, Kind: asked.kind, Name: asked.name, Arguments: asked.arguments,
 		Open: asked.kind == engine.SSEStream && q.handler.streamsOpen,
@@ -104,7 +119,6 @@ func explainPolicies(q *request) (any, error) {
 	case v.Decision == engine.Ask.String() && who.machine:
 		v.refuse(v.Reason + " Nobody can be asked behind the token of a machine.")
 	}
-	return v, nil
 }
 
 // refuse notes that the gateway refuses the call, whatever the policies would decide.
