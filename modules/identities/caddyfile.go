@@ -64,19 +64,13 @@ func (o *OIDC) unmarshalWord(d *caddyfile.Dispenser) error {
 	case "claim":
 		return o.unmarshalClaim(d)
 	case "claim_separator":
-		if !d.AllArgs(&o.ClaimSeparator) {
-			return d.ArgErr()
-		}
+		return unmarshalText(d, &o.ClaimSeparator)
 	case "organization":
-		if !d.AllArgs(&o.Organization) {
-			return d.ArgErr()
-		}
+		return unmarshalText(d, &o.Organization)
 	case "scopes":
 		return arguments.Append(d, &o.Scopes)
 	case "admin_role":
-		if !d.AllArgs(&o.AdminRole) {
-			return d.ArgErr()
-		}
+		return unmarshalText(d, &o.AdminRole)
 	case "leeway":
 		return unmarshalDuration(d, &o.Leeway)
 	case "max_lifetime":
@@ -90,14 +84,10 @@ func (o *OIDC) unmarshalWord(d *caddyfile.Dispenser) error {
 	case "login_client":
 		return o.unmarshalLoginClient(d)
 	case "connect_check":
-		if !d.AllArgs(&o.ConnectCheck) {
-			return d.ArgErr()
-		}
-	default:
-		return d.Errf("unrecognized word %q in identity oidc; known are admin_role, algorithms, aud_single, audience, claim, "+
-			"claim_separator, connect_check, leeway, login_client, max_lifetime, max_token_age, organization, require_typ, scopes, shared_organizations", word)
+		return unmarshalText(d, &o.ConnectCheck)
 	}
-	return nil
+	return d.Errf("unrecognized word %q in identity oidc; known are admin_role, algorithms, aud_single, audience, claim, "+
+		"claim_separator, connect_check, leeway, login_client, max_lifetime, max_token_age, organization, require_typ, scopes, shared_organizations", word)
 }
 
 func (o *OIDC) unmarshalAudience(d *caddyfile.Dispenser) error {
@@ -129,6 +119,13 @@ func (o *OIDC) unmarshalClaim(d *caddyfile.Dispenser) error {
 		o.Claims = make(map[string][]string)
 	}
 	o.Claims[name] = append(o.Claims[name], paths...)
+	return nil
+}
+
+func unmarshalText(d *caddyfile.Dispenser, target *string) error {
+	if !d.AllArgs(target) {
+		return d.ArgErr()
+	}
 	return nil
 }
 
