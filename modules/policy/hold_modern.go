@@ -129,30 +129,44 @@ func (h *held) answered(state approval.State, retry approval.Retry) error {
 		h.message = h.Single()
 		return h.begin(h.askModern)
 	}
+	if a.Status == storage.ApprovalPending {
+		if retry.Answer == approval.Unable && state.Mode == approval.ModePage {
+			h.sendToPage(&a) // nor can it show addresses
+			return nil
+		}
+		if a, err = h.take(a, state.Mode, retry.Answer); err != nil {
+			return h.fail(err)
+		}
+	}
+	return h.conclude(&a, state)
+}
+
+// take brings a pending approval on by the answer to a question of that mode.
+func (h *held) take(a storage.Approval, mode approval.Mode, answer approval.Answer) (storage.Approval, error) {
 	switch {
-	case a.Status == storage.ApprovalPending && retry.Answer == approval.Unable && state.Mode == approval.ModePage:
-		h.sendToPage(&a) // nor can it show addresses
-		return nil
-	case a.Status == storage.ApprovalPending && retry.Answer == approval.Unable:
-		a, err = h.call.Core.Approvals.Divert(h.r.Context(), a.OrganizationID, a.UserID, a.ID)
-	case a.Status == storage.ApprovalPending && state.Mode == approval.ModeForm && retry.Answer == approval.Yes && h.inBand(&a):
-		a, err = h.accept(a)
-	case a.Status == storage.ApprovalPending && state.Mode == approval.ModePage:
-		a, err = h.waitForPage(a)
+	case answer == approval.Unable:
+		return h.call.Core.Approvals.Divert(h.r.Context(), a.OrganizationID, a.UserID, a.ID)
+	case mode == approval.ModeForm && answer == approval.Yes && h.inBand(&a):
+		return h.accept(a)
+	case mode == approval.ModePage:
+		return h.waitForPage(a)
 	}
-	if err != nil {
-		return h.fail(err)
-	}
+	return a, nil
+}
+
+// conclude makes the call if it was approved. It asks again as long as there is no decision.
+func (h *held) conclude(a *storage.Approval, state approval.State) error {
 	switch a.Status {
 	case storage.ApprovalPending:
-		return h.askModern(&a)
+		return h.askModern(a)
 	case storage.ApprovalApproved:
 		// Policies may have changed while the user was on the page.
 		if refusal := h.renew(h.r.Context()); refusal != "" {
 			h.refuse(refusal)
 			return nil
 		}
-		if wanted, err = h.wanted(h.r.Context()); err != nil {
+		wanted, err := h.wanted(h.r.Context())
+		if err != nil {
 			return h.fail(err)
 		}
 		return h.useUp(wanted, state)
