@@ -55,12 +55,33 @@ func examine(ctx context.Context, store storage.Audits, dir string, macs storage
 	if err != nil {
 		return d, err
 	}
-	newest := slices.Max(slices.Concat(numbers, aside))
 	chains, err := store.AuditChains(ctx, node)
 	if err != nil {
 		return d, err
 	}
-	held := make(map[int]map[string]*heldChain) // by segment and organization
+	held := d.held(chains, slices.Max(slices.Concat(numbers, aside)), macs)
+	var said []lastCheckpoint
+	for i, number := range numbers {
+		// The last file may have no line at all: then the file before it has the last checkpoint.
+		if i < len(numbers)-2 && held[number] == nil {
+			continue
+		}
+		if said, err = readHeld(dir, number, held[number], said); err != nil {
+			return d, fmt.Errorf("reading segment %s: %w", segments.Name(number), err)
+		}
+	}
+	common, err := d.checkpoints(ctx, store, node, said)
+	if err != nil {
+		return d, err
+	}
+	err = d.compare(ctx, store, node, numbers, held, common)
+	return d, err
+}
+
+// held returns the chains that the store has of the journal's segments, by segment and organization. It doubts chains of
+// segments after the newest, and of the store's own records when they have no MAC.
+func (d *doubt) held(chains []storage.AuditChain, newest int, macs storage.AuditMACs) map[int]map[string]*heldChain {
+	held := make(map[int]map[string]*heldChain)
 	for _, c := range chains {
 		number, ok := segments.Number(c.Segment)
 		if !ok { // it is a chain of the store's own records
@@ -77,20 +98,12 @@ func examine(ctx context.Context, store storage.Audits, dir string, macs storage
 		}
 		held[number][c.OrganizationID] = &heldChain{sequence: c.Sequence}
 	}
-	var said []lastCheckpoint
-	for i, number := range numbers {
-		// The last file may have no line at all: then the file before it has the last checkpoint.
-		if i < len(numbers)-2 && held[number] == nil {
-			continue
-		}
-		if said, err = readHeld(dir, number, held[number], said); err != nil {
-			return d, fmt.Errorf("reading segment %s: %w", segments.Name(number), err)
-		}
-	}
-	common, err := d.checkpoints(ctx, store, node, said)
-	if err != nil {
-		return d, err
-	}
+	return held
+}
+
+// compare compares the last records that the store has of each chain with those in the journal, beyond the last common
+// checkpoint.
+func (d *doubt) compare(ctx context.Context, store storage.Audits, node string, numbers []int, held map[int]map[string]*heldChain, common int64) error {
 	d.chains = make(map[chainName]bool)
 	for _, number := range numbers {
 		for organization, c := range held[number] {
@@ -104,7 +117,7 @@ func examine(ctx context.Context, store storage.Audits, dir string, macs storage
 			}
 			hash, err := storedHash(ctx, store, node, name, c)
 			if err != nil {
-				return d, err
+				return err
 			}
 			if hash != c.hash {
 				d.add("the store has other records of segment %s", name.segment)
@@ -112,7 +125,7 @@ func examine(ctx context.Context, store storage.Audits, dir string, macs storage
 			}
 		}
 	}
-	return d, nil
+	return nil
 }
 
 // hasNoMACs reports whether a version of durward without MACs wrote all records of a node, as far as the store knows.

@@ -131,18 +131,29 @@ func (v *verification) checkSegment(n *nodeEvidence, name string, newest bool) {
 	case final == nil && !newest:
 		v.find(Finding{Node: n.name, Segment: name, Problem: "the segment ends without its final checkpoint"})
 	}
-	if file != nil && file.header == nil && n.stored(name) {
+	if file != nil {
+		v.checkBeginning(n, name, file)
+	}
+	if final != nil {
+		v.checkEnd(n, name, final)
+	}
+}
+
+// checkBeginning compares a segment's first line with what is known of the node from elsewhere.
+func (v *verification) checkBeginning(n *nodeEvidence, name string, file *fileEvidence) {
+	if file.header == nil && n.stored(name) {
 		v.find(Finding{Node: n.name, Segment: name, Problem: "its file has no beginning, and the store has something of it: it was cut off"})
 	}
-	if file != nil && file.header != nil && file.header.Checkpoint > 0 {
+	if file.header != nil && file.header.Checkpoint > 0 {
 		before := n.checkpoints[file.header.Checkpoint]
 		if before == nil || format.CheckpointHash(&before.AuditCheckpoint) != file.header.Previous {
 			v.find(Finding{Node: n.name, Segment: name, Line: 1, Problem: fmt.Sprintf("checkpoint %d, which the segment follows, is gone: checkpoints were rolled back", file.header.Checkpoint)})
 		}
 	}
-	if final == nil {
-		return
-	}
+}
+
+// checkEnd looks for records behind those that the final checkpoint of a segment names.
+func (v *verification) checkEnd(n *nodeEvidence, name string, final *checkpointEvidence) {
 	ends := make(map[string]int64)
 	for _, head := range final.said.Chains {
 		if head.Segment == name {
