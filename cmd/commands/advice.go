@@ -58,6 +58,41 @@ type advisedError struct {
 func (e *advisedError) Error() string { return e.text }
 func (e *advisedError) Unwrap() error { return e.cause }
 
+// remedy is the advice for the errors that have its signs.
+type remedy struct {
+	texts  []string        // an error has all of them
+	codes  []syscall.Errno // and one of these, where there are any
+	advice string          // {config} stands for the option --config with its file
+}
+
+// remedies holds advice. The first remedy that fits an error counts.
+var remedies = []remedy{
+	{[]string{"process exited with error"}, nil, "see the line above: the process that was started has written it."},
+	{[]string{"reading config from file"}, []syscall.Errno{syscall.ENOENT}, "check the path behind --config: the file is not there."},
+	{[]string{"did you mean to use a config adapter"}, nil, "a Caddyfile of that name needs `--adapter caddyfile`; anything else has to be JSON."},
+	{[]string{"performing request"}, []syscall.Errno{syscall.ECONNREFUSED, syscall.ENOENT}, "no gateway of this configuration runs on this machine: start one with `durward run{config}`."},
+	{nil, []syscall.Errno{syscall.EADDRINUSE}, "another program listens on that address. Stop it, or choose another address."},
+	{[]string{"listen tcp"}, []syscall.Errno{syscall.EACCES}, "only root may listen on ports below 1024. Give the binary the right (setcap cap_net_bind_service=+ep), or choose a higher port."},
+	{[]string{"adapting config"}, nil, "correct the Caddyfile at the line that is named, and try it with `durward adapt{config}`."},
+	{[]string{"does not resolve"}, nil, "put the secret where the configuration says, readable for the user that runs the gateway."},
+	{nil, []syscall.Errno{syscall.EACCES}, "let the user that runs the gateway read and write there, or run it as the user that owns it."},
+	{nil, []syscall.Errno{syscall.ENOENT}, "make that file or directory, or correct its path in the configuration."},
+	{nil, []syscall.Errno{syscall.ENOSPC}, "make room on the disk: nothing can be written."},
+}
+
+// fits reports whether an error has the signs. A code may stand in its text alone.
+func (r *remedy) fits(err error) bool {
+	text := err.Error()
+	for _, piece := range r.texts {
+		if !strings.Contains(text, piece) {
+			return false
+		}
+	}
+	return len(r.codes) == 0 || slices.ContainsFunc(r.codes, func(code syscall.Errno) bool {
+		return errors.Is(err, code) || strings.Contains(text, code.Error())
+	})
+}
+
 func advice(err error, config string) string {
 	file := ""
 	if config != "" {
@@ -72,32 +107,12 @@ func advice(err error, config string) string {
 	if errors.Is(err, errEmptyStart) {
 		return "name one with `durward run --config FILE`, or start a gateway to try with `durward dev`."
 	}
-	text := err.Error()
-	says := func(code syscall.Errno) bool { return errors.Is(err, code) || strings.Contains(text, code.Error()) }
-	switch {
-	case strings.Contains(text, "process exited with error"):
-		return "see the line above: the process that was started has written it."
-	case strings.Contains(text, "reading config from file") && says(syscall.ENOENT):
-		return "check the path behind --config: the file is not there."
-	case strings.Contains(text, "did you mean to use a config adapter"):
-		return "a Caddyfile of that name needs `--adapter caddyfile`; anything else has to be JSON."
-	case strings.Contains(text, "performing request") && (says(syscall.ECONNREFUSED) || says(syscall.ENOENT)):
-		return "no gateway of this configuration runs on this machine: start one with `durward run" + file + "`."
-	case says(syscall.EADDRINUSE):
-		return "another program listens on that address. Stop it, or choose another address."
-	case says(syscall.EACCES) && strings.Contains(text, "listen tcp"):
-		return "only root may listen on ports below 1024. Give the binary the right (setcap cap_net_bind_service=+ep), or choose a higher port."
-	case strings.Contains(text, "adapting config"):
-		return "correct the Caddyfile at the line that is named, and try it with `durward adapt" + file + "`."
-	case strings.Contains(text, "does not resolve"):
-		return "put the secret where the configuration says, readable for the user that runs the gateway."
-	case says(syscall.EACCES):
-		return "let the user that runs the gateway read and write there, or run it as the user that owns it."
-	case says(syscall.ENOENT):
-		return "make that file or directory, or correct its path in the configuration."
-	case says(syscall.ENOSPC):
-		return "make room on the disk: nothing can be written."
-	case saysWhatToDo(text):
+	for i := range remedies {
+		if r := &remedies[i]; r.fits(err) {
+			return strings.ReplaceAll(r.advice, "{config}", file)
+		}
+	}
+	if saysWhatToDo(err.Error()) {
 		return "correct the configuration there, and try it with `durward validate" + file + "`."
 	}
 	return "`durward doctor" + file + "` looks for what is wrong and says how to mend it."
