@@ -45,6 +45,14 @@ func TestNothingCreated(t *testing.T) {
 	}
 }
 
+// TestNobodyHearsOfTasks checks that an answer which makes a task passes where nobody wants to know of it.
+func TestNobodyHearsOfTasks(t *testing.T) {
+	in := `{"result":{"task":{"taskId":"t"}}}`
+	if got, err := (&Filter{View: visible}).Message([]byte(in)); err != nil || string(got) != in {
+		t.Errorf("%s, %v", got, err)
+	}
+}
+
 // TestUnchangedText checks that Message returns a text itself when nothing is removed.
 func TestUnchangedText(t *testing.T) {
 	in := []byte(`{"result":{"tools":[` + tool("a") + `],"cacheScope":"private"}}`)

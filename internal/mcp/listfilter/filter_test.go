@@ -230,6 +230,7 @@ func TestCreated(t *testing.T) {
 		`{"result":{"task":{"taskId":"t","ttl":-1}}}`:                                                          plain("t"),
 		`{"result":{"task":{"taskId":"t","ttl":0}}}`:                                                           {{"t", time.Time{}, 0}},
 		`{"result":{"task":{"taskId":"t","ttl":1e300}},"params":{"taskId":"u"}}`:                               {{"t", time.Time{}, math.MaxInt64}},
+		`{"result":{"task":{"taskId":"t","ttl":9223372036854}}}`:                                               {{"t", time.Time{}, math.MaxInt64}},
 		`{"result":{"task":{"taskId":"t","ttl":1e400}}}`:                                                       {{"t", time.Time{}, math.MaxInt64}},
 	} {
 		var got []Task
