@@ -245,10 +245,7 @@ func (j *Journal) flush() error {
 		j.segment.moved = true
 		j.collect()
 		j.observed()
-		j.additions = j.additions[:0]
-		if j.pending = j.pending[:0]; cap(j.pending) > 1<<20 {
-			j.pending, j.additions = nil, nil
-		}
+		j.pending, j.additions = j.pending[:0], j.additions[:0]
 	}
 	if err != nil {
 		j.withdraw()
