@@ -111,14 +111,19 @@ func locate(err error, text []byte) error {
 	return fmt.Errorf("line %d, at %s: %w", 1+bytes.Count(text[:syntax.Offset], []byte("\n")), bytes.ToValidUTF8(at, nil), err)
 }
 
-// flagPattern is the pattern of a flag that splits at spaces. A value with spaces is quoted: -ldflags="-s -w".
-var flagPattern = regexp.MustCompile(`(?:[^\s"']|"[^"]*"|'[^']*')+`)
+var (
+	// flagPattern is the pattern of a flag that splits at spaces. A value with spaces is quoted: -ldflags="-s -w".
+	flagPattern = regexp.MustCompile(`(?:[^\s"']|"[^"]*"|'[^']*')+`)
+	// quotedPattern is the pattern of such a value. Quotes of the other kind in it are a part of it, and for the Go command:
+	// -ldflags="-X 'main.title=two words'".
+	quotedPattern = regexp.MustCompile(`"([^"]*)"|'([^']*)'`)
+)
 
 // readFlags reads a line of flags. go build would take a bare word for a package to build.
 func readFlags(o *validate.Object, name string) (flags []string) {
 	line := o.Text(name, validate.Text{}).Value
 	for _, word := range flagPattern.FindAllString(line, -1) {
-		word = strings.NewReplacer(`"`, "", `'`, "").Replace(word)
+		word = quotedPattern.ReplaceAllString(word, "$1$2")
 		if !strings.HasPrefix(word, "-") {
 			o.Report(validate.ValueError, fmt.Sprintf("%q is not a flag; write -name=value", word), name)
 		}

@@ -42,6 +42,10 @@ func TestParseManifest(t *testing.T) {
 				Arch:       "arm64",
 			},
 		},
+		"quotes in quotes": {
+			`{"build_flags": "-ldflags=\"-X 'main.title=two words'\" '-gcflags=-d=\"a\"'", "mod_flags": "-modcacherw=\"true\""}`,
+			manifest{BuildFlags: []string{"-ldflags=-X 'main.title=two words'", `-gcflags=-d="a"`}, ModFlags: []string{"-modcacherw=true"}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := parseManifest([]byte(tc.text), "/etc/durward")
