@@ -52,8 +52,20 @@ func (b *builder) build(ctx context.Context) (err error) {
 	if err := b.resolve(ctx, checkout); err != nil {
 		return err
 	}
+	return b.compile(ctx)
+}
+
+// compile builds beside the output and renames. The Go command replaces a file by a copy when its own is in another file
+// system, so that a full disk would leave no binary. An output that is a directory would get one inside it.
+func (b *builder) compile(ctx context.Context) error {
 	b.say("building " + b.output)
-	if err := b.run(ctx, "build", b.manifest.BuildFlags, "-o", b.output, "."); err != nil {
+	partial := b.output + ".partial"
+	err := b.run(ctx, "build", b.manifest.BuildFlags, "-o", partial, ".")
+	if err == nil {
+		err = os.Rename(partial, b.output)
+	}
+	if err != nil {
+		_ = os.Remove(partial) // it may not be there
 		return err
 	}
 	b.say("built " + b.output)

@@ -112,6 +112,32 @@ func TestInterruptedBuildLeavesNothing(t *testing.T) {
 	}
 }
 
+// TestOutputIsReplacedWhole checks that a binary which is there stays until another is complete. A script takes the place
+// of the Go command.
+func TestOutputIsReplacedWhole(t *testing.T) {
+	for ending, want := range map[string]string{"exit 1": "old", "exit 0": "new"} {
+		tools, dir := t.TempDir(), t.TempDir()
+		t.Setenv("PATH", tools+string(filepath.ListSeparator)+os.Getenv("PATH"))
+		script := "#!/bin/sh\ncase $1 in\nenv) echo " + os.DevNull + ";;\nbuild) while [ $1 != -o ]; do shift; done; printf new >$2; " + ending + ";;\nesac\n"
+		if err := os.WriteFile(filepath.Join(tools, "go"), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		manifest, binary := filepath.Join(dir, "xcaddy.json"), filepath.Join(dir, "gateway")
+		write(t, manifest, `{}`)
+		write(t, binary, "old")
+		err := run(t.Context(), []string{"--manifest", manifest, "--output", binary}, t.Output())
+		if (err != nil) != (want == "old") {
+			t.Errorf("%s: %v", ending, err)
+		}
+		if got, err := os.ReadFile(binary); string(got) != want {
+			t.Errorf("%s: the binary is %q, %v", ending, got, err)
+		}
+		if left, err := os.ReadDir(dir); len(left) != 2 {
+			t.Errorf("%s: left behind: %v, %v", ending, left, err)
+		}
+	}
+}
+
 type writerFunc func([]byte)
 
 func (f writerFunc) Write(p []byte) (int, error) { f(p); return len(p), nil }
