@@ -55,8 +55,9 @@ type Options struct {
 	Now      func() time.Time
 }
 
-// Keeper keeps conversations. The user, agent and server of a binding own a conversation: nobody else finds it. It is
-// safe for concurrent use.
+// Keeper keeps conversations. The user, agent and server of a binding own a conversation: nobody else gets its session.
+// The store knows no agents. So the id must come from a session id that is sealed for the same binding, otherwise another
+// agent of the user could open a conversation for itself. A Keeper is safe for concurrent use.
 type Keeper struct{ Options }
 
 // New makes a keeper.
@@ -81,7 +82,7 @@ var errNotOpen = errors.New("the conversation is not open")
 // are storage.ErrNotFound for a conversation that is over, the store's, and open's.
 func (k *Keeper) Session(ctx context.Context, owner session.Binding, id string, open func(ctx context.Context, declared []byte) (session.Session, error)) (session.Session, error) {
 	kept, err := k.Memory.open.Get(ctx, cache.NewKey(owner.Organization, "conversation", owner.User, owner.Agent, owner.Server, id), func(ctx context.Context) (session.Session, error) {
-		stored, err := k.Store.Conversation(ctx, owner.Organization, owner.User, id, k.Now())
+		stored, err := k.read(ctx, owner, id)
 		if err == nil && stored.Upstream == "" {
 			err = errNotOpen
 		}
@@ -93,7 +94,7 @@ func (k *Keeper) Session(ctx context.Context, owner session.Binding, id string, 
 	if !errors.Is(err, errNotOpen) {
 		return kept, err
 	}
-	opened, err, _ := k.Memory.opening.Do(owner.Organization+" "+id, func() (any, error) {
+	opened, err, _ := k.Memory.opening.Do(fmt.Sprintf("%q %q", owner, id), func() (any, error) {
 		// The session is opened for all requests that wait, even when the first request ends.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), openingTime)
 		defer cancel()
@@ -105,8 +106,17 @@ func (k *Keeper) Session(ctx context.Context, owner session.Binding, id string, 
 	return opened.(session.Session), nil
 }
 
-func (k *Keeper) openOnce(ctx context.Context, owner session.Binding, id string, open func(context.Context, []byte) (session.Session, error)) (session.Session, error) {
+// read reads a conversation. One with another server is unknown.
+func (k *Keeper) read(ctx context.Context, owner session.Binding, id string) (storage.Conversation, error) {
 	stored, err := k.Store.Conversation(ctx, owner.Organization, owner.User, id, k.Now())
+	if err == nil && stored.ServerID != owner.Server {
+		err = storage.ErrNotFound
+	}
+	return stored, err
+}
+
+func (k *Keeper) openOnce(ctx context.Context, owner session.Binding, id string, open func(context.Context, []byte) (session.Session, error)) (session.Session, error) {
+	stored, err := k.read(ctx, owner, id)
 	if err != nil || stored.Upstream != "" {
 		if err != nil {
 			return session.Session{}, err
@@ -130,9 +140,6 @@ func (k *Keeper) openOnce(ctx context.Context, owner session.Binding, id string,
 
 // unseal reads the upstream's session. A session whose key is gone cannot be read any more; its conversation is over.
 func (k *Keeper) unseal(stored storage.Conversation, owner session.Binding) (session.Session, error) {
-	if stored.ServerID != owner.Server {
-		return session.Session{}, storage.ErrNotFound
-	}
 	opened, err := k.Sessions.Open(stored.Upstream, owner)
 	if errors.Is(err, session.ErrUnknownSession) {
 		return opened, fmt.Errorf("reading a conversation: %w", storage.ErrNotFound)

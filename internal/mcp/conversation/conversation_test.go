@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/durward-gateway/durward/internal/cache"
@@ -168,14 +169,10 @@ func TestClientThatLeaves(t *testing.T) {
 	}
 }
 
-// TestOwner checks that a conversation belongs to its user, agent and server.
-func TestOwner(t *testing.T) {
-	b := newBench(t)
-	id := b.begin(t)
-	if _, err := b.Session(t.Context(), alex, id, upstream("theirs")); err != nil {
-		t.Fatal(err)
-	}
-	for name, change := range map[string]func(*session.Binding){
+// others are owners that differ from alex in one part.
+func others() map[string]session.Binding {
+	all := make(map[string]session.Binding)
+	for part, change := range map[string]func(*session.Binding){
 		"organization": func(o *session.Binding) { o.Organization = "other" },
 		"user":         func(o *session.Binding) { o.User = "kim" },
 		"agent":        func(o *session.Binding) { o.Agent = "another" },
@@ -183,10 +180,60 @@ func TestOwner(t *testing.T) {
 	} {
 		owner := alex
 		change(&owner)
+		all[part] = owner
+	}
+	return all
+}
+
+// TestOwner checks that a conversation belongs to its user, agent and server.
+func TestOwner(t *testing.T) {
+	b := newBench(t)
+	id := b.begin(t)
+	if _, err := b.Session(t.Context(), alex, id, upstream("theirs")); err != nil {
+		t.Fatal(err)
+	}
+	for part, owner := range others() {
 		if got, err := b.Session(t.Context(), owner, id, upstream("mine")); !errors.Is(err, storage.ErrNotFound) {
-			t.Errorf("another %s: %+v, %v", name, got, err)
+			t.Errorf("another %s: %+v, %v", part, got, err)
 		}
 	}
+}
+
+// TestOwnerWhileItOpens checks that nobody else gets the session of a conversation that is being opened, and that no
+// session for it is opened at another server.
+func TestOwnerWhileItOpens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		id := b.begin(t)
+		answer := make(chan struct{})
+		var all sync.WaitGroup
+		all.Go(func() {
+			_, err := b.Session(t.Context(), alex, id, func(context.Context, []byte) (session.Session, error) {
+				<-answer
+				return session.Session{Upstream: "theirs"}, nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		for part, owner := range others() {
+			all.Go(func() {
+				got, err := b.Session(t.Context(), owner, id, func(context.Context, []byte) (session.Session, error) {
+					if part != "agent" {
+						t.Errorf("another %s opens a session", part)
+					}
+					return session.Session{}, storage.ErrNotFound
+				})
+				if !errors.Is(err, storage.ErrNotFound) {
+					t.Errorf("another %s: %+v, %v", part, got, err)
+				}
+			})
+		}
+		synctest.Wait()
+		close(answer)
+		all.Wait()
+	})
 }
 
 // newKeeperOver returns a keeper of another node with the same store.
