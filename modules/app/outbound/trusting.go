@@ -12,9 +12,9 @@ import (
 // maxTrusting is the number of sets of certificate authorities for which a handler keeps connections.
 const maxTrusting = 100
 
-// Trusting holds a handler's forwarders for upstreams whose directory entries name certificate authorities.
-// Each has connections of its own: an authority that one organization trusts must not vouch for the upstream of
-// another.
+// Trusting holds a handler's forwarders for upstreams whose directory entries name certificate authorities. Each
+// forwarder has connections of its own: an authority that one organization trusts must not vouch for the upstream of
+// another. A Trusting is safe for concurrent use.
 type Trusting struct {
 	// Build makes the forwarder that trusts these authorities in addition to the usual ones, and the function that closes
 	// its idle connections.

@@ -1,5 +1,4 @@
-// Package process knows the process that the gateway runs in: its memory, its identity, and whether it only tries a
-// configuration.
+// Package process knows the process that the gateway runs in: its memory, and whether it only tries a configuration.
 package process
 
 import "sync/atomic"
