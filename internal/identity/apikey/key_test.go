@@ -139,7 +139,7 @@ func TestScopes(t *testing.T) {
 		}
 	}
 	for _, scope := range []string{"", "LLM", "llm ", "model:", "model: gpt", "model:a\nb", "admin", "*", "model:*", "mcp:x", "model:" + strings.Repeat("a", 129)} {
-		if s, err := ParseScopes([]string{ScopeLLM, scope}); err == nil || s.LLM() {
+		if s, err := ParseScopes([]string{ScopeLLM, ScopeMCP, scope}); err == nil || s.LLM() || s.MCP {
 			t.Errorf("%q was taken for %+v", scope, s)
 		}
 	}
