@@ -48,7 +48,7 @@ func examine(ctx context.Context, store storage.Audits, dir string, macs storage
 	var d doubt
 	node := filepath.Base(dir)
 	numbers, err := segments.List(dir)
-	if len(numbers) == 0 {
+	if err != nil || len(numbers) == 0 {
 		return d, err
 	}
 	aside, err := segments.NumbersOf(dir, segments.Suffix+segments.DamagedSuffix)
@@ -143,7 +143,7 @@ func hasNoMACs(ctx context.Context, store storage.Audits, node string, keys *seg
 	checkpoints, err := store.AuditCheckpoints(ctx, node)
 	for i := range checkpoints {
 		c := &checkpoints[i]
-		if said, _ := format.ReadCheckpoint(c.Data); said.Sealing() && keys.Signed(c) { // what cannot be read states nothing
+		if said, err := format.ReadCheckpoint(c.Data); err == nil && said.Sealing() && keys.Signed(c) {
 			return false, nil
 		}
 	}

@@ -30,8 +30,8 @@ func claim(root string, log *slog.Logger, trusted func(dir string) bool) (dir st
 		return "", nil, err
 	}
 	for _, dir := range nodes {
-		numbers, _ := segments.List(dir)
-		if len(numbers) == 0 {
+		numbers, err := segments.List(dir)
+		if err != nil || len(numbers) == 0 {
 			continue // the segments were removed: with this name the numbers would start again
 		}
 		unlock, err = segments.Lock(filepath.Join(dir, lockFile))
@@ -199,7 +199,7 @@ func (j *Journal) notice() {
 	at, err := os.Lstat(j.segment.path)
 	switch {
 	case err != nil && !errors.Is(err, os.ErrNotExist):
-	case !os.SameFile(at, j.segment.at): // nor is no file
+	case err != nil || !os.SameFile(at, j.segment.at):
 		j.failure = errGone
 		j.options.Log.Error("a file of the audit journal was removed or replaced: records in it that the store does not have are lost", "segment", j.segment.name)
 	case at.Size() < j.segment.size:

@@ -237,8 +237,8 @@ func (s *shipper) collect(lines *format.Lines) (more bool, err error) {
 			s.at.damaged = true
 		case l.Checkpoint != nil:
 			s.batch.checkpoints = append(s.batch.checkpoints, *l.Checkpoint)
-			said, _ := format.ReadCheckpoint(l.Checkpoint.Data) // the parser has read it
-			s.at.final = said.Final
+			said, err := format.ReadCheckpoint(l.Checkpoint.Data)
+			s.at.final = err == nil && said.Final
 		default:
 			if c := s.record(&l.Record); c != nil {
 				made = append(made, c)

@@ -285,7 +285,7 @@ func (t *Trail) adopt(ctx context.Context, o Options) bool {
 	done := true
 	for _, dir := range dirs {
 		// One without segments may be that of a process that is about to begin one.
-		if numbers, _ := segments.List(dir); dir == t.journal.dir || len(numbers) == 0 || ofLaterFormat(dir, numbers) {
+		if numbers, err := segments.List(dir); dir == t.journal.dir || err != nil || len(numbers) == 0 || ofLaterFormat(dir, numbers) {
 			continue
 		}
 		if err := t.adoptOne(ctx, o, dir); err != nil && !errors.Is(err, segments.ErrLocked) {
@@ -324,7 +324,7 @@ func (t *Trail) adoptOne(ctx context.Context, o Options, dir string) error {
 	if err := s.ship(ctx); err != nil {
 		return err
 	}
-	if entries, _ := os.ReadDir(dir); len(entries) == 1 { // only the lock is left
+	if entries, err := os.ReadDir(dir); err == nil && len(entries) == 1 { // only the lock is left
 		return errors.Join(os.Remove(filepath.Join(dir, lockFile)), os.Remove(dir))
 	}
 	return nil

@@ -75,8 +75,7 @@ func (c *Checkpoint) Sign(with Signer) storage.AuditCheckpoint {
 // ReadCheckpoint reads the data of a checkpoint. It accepts only one spelling.
 func ReadCheckpoint(data []byte) (Checkpoint, error) {
 	var c Checkpoint
-	_ = json.Unmarshal(data, &c) // what cannot be read is spelled otherwise
-	if c.Number < 1 || !bytes.Equal(Marshal(c), data) {
+	if err := json.Unmarshal(data, &c); err != nil || c.Number < 1 || !bytes.Equal(Marshal(c), data) {
 		return Checkpoint{}, fmt.Errorf("%w: checkpoint", ErrMalformed)
 	}
 	if c.Format < BareCheckpointFormat || c.Format > CheckpointFormat {

@@ -52,8 +52,13 @@ const (
 	MarkSize = 4
 )
 
-// String returns the name of a field that the table has.
-func (t tag) String() string { return fields[t].name }
+// String returns the name of a field, or its number when the table does not have it.
+func (t tag) String() string {
+	if t > 0 && int(t) < len(fields) {
+		return fields[t].name
+	}
+	return fmt.Sprintf("field %d", byte(t))
+}
 
 // appendField appends a field.
 func appendField[T string | []byte](b []byte, t tag, value T) []byte {

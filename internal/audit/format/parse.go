@@ -41,8 +41,7 @@ func (p *Parser) Parse(b []byte) (Line, error) {
 		return Line{Checkpoint: c}, err
 	}
 	var h Header
-	_ = json.Unmarshal(b, &h) // what cannot be read is spelled otherwise
-	if !bytes.Equal(Marshal(h), b) {
+	if err := json.Unmarshal(b, &h); err != nil || !bytes.Equal(Marshal(h), b) {
 		return Line{}, ErrMalformed
 	}
 	if h.Format < LongSegmentFormat || h.Format > SegmentFormat {
@@ -79,8 +78,7 @@ func (p *Parser) Problem(r *Record, changed bool) string {
 
 func parseSigned(b []byte) (*storage.AuditCheckpoint, error) {
 	var s signedLine
-	_ = json.Unmarshal(b, &s) // what cannot be read is spelled otherwise
-	if !bytes.Equal(Marshal(s), b) {
+	if err := json.Unmarshal(b, &s); err != nil || !bytes.Equal(Marshal(s), b) {
 		return nil, ErrMalformed
 	}
 	said, err := ReadCheckpoint(s.Checkpoint)

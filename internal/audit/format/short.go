@@ -103,10 +103,9 @@ func expand(text []byte) ([]byte, error) {
 	return nil, errShort
 }
 
-// startsMember reports whether the rest of a text begins with a member that has a known name. The text is valid JSON, so
-// there is a value behind a quote.
+// startsMember reports whether the rest of a text begins with a member that has a known name.
 func startsMember(rest []byte) bool {
-	return rest[0] == '"' && rest[1] < 128 && longNames[rest[1]] != "" && rest[2] == '"' && rest[3] == ':'
+	return len(rest) > len(`"i":`) && rest[0] == '"' && rest[1] < 128 && longNames[rest[1]] != "" && rest[2] == '"' && rest[3] == ':'
 }
 
 // longForm collects the members of the long form.

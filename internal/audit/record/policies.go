@@ -49,7 +49,7 @@ func revising(edit func(*storage.Policy) error, changed func(*storage.Policy, in
 			return err
 		}
 		changes, err := storage.PolicyChanges(&before, *p)
-		if len(changes) > 0 {
+		if err == nil && len(changes) > 0 {
 			changed(&before, before.Revision+1)
 		}
 		return err

@@ -30,8 +30,8 @@ func Name(number int) string { return fmt.Sprintf("%08d", number) }
 
 // Number reads a segment's number from its name. It returns 0 and false for a name that no segment can have.
 func Number(name string) (int, bool) {
-	n, _ := strconv.Atoi(name) // 0 or too much where it is none
-	if n <= 0 || n >= MaxNumber || Name(n) != name {
+	n, err := strconv.Atoi(name)
+	if err != nil || n <= 0 || n >= MaxNumber || Name(n) != name {
 		return 0, false
 	}
 	return n, true
@@ -71,12 +71,35 @@ func FormatOf(dir string, number int) int {
 		return 0
 	}
 	defer f.Close()
-	first, _ := format.NewLines(f).Next() // nil when there is none
+	first, err := format.NewLines(f).Next()
 	var h format.Header
-	if json.Unmarshal(first, &h) != nil {
+	if err != nil || json.Unmarshal(first, &h) != nil {
 		return 0
 	}
 	return h.Format
+}
+
+// Aside lists the names of the files that were set aside in a journal's directory, whatever the rest of a name is: one that
+// was renamed is still to be found.
+func Aside(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, entry := range entries {
+		if strings.HasSuffix(entry.Name(), DamagedSuffix) {
+			names = append(names, entry.Name())
+		}
+	}
+	return names, nil
+}
+
+// IsNode reports whether a node can have this name. Other names, which a store may state, lead out of the directory of
+// journals, or cannot be opened.
+func IsNode(name string) bool {
+	id, err := hex.DecodeString(name)
+	return err == nil && len(id) == 8
 }
 
 // Nodes lists the directories of journals.
@@ -87,7 +110,7 @@ func Nodes(root string) ([]string, error) {
 	}
 	var dirs []string
 	for _, entry := range entries {
-		if id, err := hex.DecodeString(entry.Name()); err == nil && len(id) == 8 && entry.IsDir() {
+		if IsNode(entry.Name()) && entry.IsDir() {
 			dirs = append(dirs, filepath.Join(root, entry.Name()))
 		}
 	}

@@ -55,7 +55,7 @@ func (k *Keys) Proves(c *ProvenChain, r *format.Record, bare bool) (proven, seal
 	follows := c.AuditChain
 	var hash [sha256.Size]byte
 	hash, k.scratch = format.Next(&follows, r.Text, k.scratch)
-	proven = hash == r.Hash // which covers the sequence
+	proven = follows.Sequence == r.Sequence && hash == r.Hash
 	place := c.AuditChain
 	place.Sequence, place.Hash = r.Sequence, r.Hash
 	if !k.MACs.CheckMAC(place.AppendPlace(nil, &c.name), r.MAC[:]) {

@@ -20,7 +20,7 @@ func (all *Found) Follow(text []byte) []byte {
 	size := 0
 	for !all.Final {
 		line, _, ended := bytes.Cut(text[size:], []byte("\n"))
-		if !ended {
+		if !ended || bytes.IndexByte(line, 0) >= 0 {
 			break
 		}
 		l, err := all.parser.Parse(line)
@@ -60,8 +60,8 @@ func (all *Found) continuedByCheckpoint(c *storage.AuditCheckpoint) bool {
 	case all.Header != nil:
 		number, previous = all.Header.Checkpoint, all.Header.Previous
 	}
-	said, _ := format.ReadCheckpoint(c.Data) // the parser has read it
-	if !all.Keys.Signed(c) || said.Node != all.Node || said.Segment != all.Segment || said.Number != number+1 || said.Previous != previous {
+	said, err := format.ReadCheckpoint(c.Data)
+	if err != nil || !all.Keys.Signed(c) || said.Node != all.Node || said.Segment != all.Segment || said.Number != number+1 || said.Previous != previous {
 		return false
 	}
 	for _, head := range said.Chains {

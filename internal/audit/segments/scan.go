@@ -68,8 +68,8 @@ func (all *Found) take(l *format.Line) {
 			return
 		}
 		all.Checkpoint = l.Checkpoint
-		c, _ := format.ReadCheckpoint(l.Checkpoint.Data) // the parser has read it
-		all.Final = c.Final
+		c, err := format.ReadCheckpoint(l.Checkpoint.Data)
+		all.Final = err == nil && c.Final
 	default:
 		c := all.Chains[string(l.Record.Organization)]
 		if c == nil {

@@ -25,9 +25,9 @@ func (v *verification) readCheckpoints(ctx context.Context, store Source) error 
 // addCheckpoint adds a checkpoint from the store, or from a line of a file. Files are read first.
 func (v *verification) addCheckpoint(c *storage.AuditCheckpoint, stored bool, line int) {
 	n := v.node(c.Node)
-	said, _ := format.ReadCheckpoint(c.Data) // data that cannot be read names no node
+	said, err := format.ReadCheckpoint(c.Data)
 	where := Finding{Node: c.Node, Segment: c.Segment, Line: line}
-	if said.Node != c.Node || said.Segment != c.Segment || said.Number != c.Number {
+	if err != nil || said.Node != c.Node || said.Segment != c.Segment || said.Number != c.Number {
 		where.Problem = fmt.Sprintf("checkpoint %d is not what was written", c.Number)
 		v.find(where)
 		return

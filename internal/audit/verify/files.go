@@ -28,7 +28,7 @@ func (v *verification) readJournals(dir string) error {
 	}
 	for _, dir := range dirs {
 		numbers, err := segments.List(dir)
-		aside, err2 := segments.NumbersOf(dir, segments.Suffix+segments.DamagedSuffix)
+		aside, err2 := segments.Aside(dir)
 		if err = errors.Join(err, err2); errors.Is(err, os.ErrNotExist) {
 			continue // it was shipped and removed after it was listed
 		}
@@ -40,8 +40,8 @@ func (v *verification) readJournals(dir string) error {
 			continue
 		}
 		n := v.node(filepath.Base(dir))
-		for _, number := range aside {
-			v.find(Finding{Node: n.name, Problem: "the file " + segments.Name(number) + segments.Suffix + segments.DamagedSuffix + " was set aside because lines in it are none, or the store has something else in its place or cannot keep it"})
+		for _, name := range aside {
+			v.find(Finding{Node: n.name, Problem: "the file " + name + " was set aside because lines in it are none, or the store has something else in its place or cannot keep it"})
 		}
 		for _, number := range numbers {
 			if err := v.readSegment(n, dir, number); err != nil {
@@ -249,7 +249,10 @@ func (r *segmentReader) takeCheckpoint(checkpoint *storage.AuditCheckpoint) {
 	c := *checkpoint
 	c.Data, c.Signature = bytes.Clone(c.Data), bytes.Clone(c.Signature)
 	r.addCheckpoint(&c, false, r.line)
-	said, _ := format.ReadCheckpoint(c.Data) // the parser takes no other
+	said, err := format.ReadCheckpoint(c.Data)
+	if err != nil {
+		return // addCheckpoint has reported it
+	}
 	switch header := r.file.header; {
 	case header == nil: // it has been reported
 	case said.Header != "" && said.Header != header.Hash():

@@ -88,7 +88,7 @@ func (v *verification) readMeanwhile(ctx context.Context, dir string, store Sour
 			}
 		}
 		n.meanwhile = make(map[int]bool)
-		if dir == "" {
+		if !n.local || dir == "" || !segments.IsNode(n.name) {
 			continue
 		}
 		numbers, err := segments.List(filepath.Join(dir, n.name))
@@ -124,9 +124,9 @@ func (v *verification) checkSegment(n *nodeEvidence, name string, newest bool) {
 	v.report.Segments++
 	file, final := n.files[name], n.finals[name]
 	switch {
-	case final == nil && file == nil && !newest:
+	case final == nil && file == nil && (!newest || n.local):
 		v.find(Finding{Node: n.name, Segment: name, Problem: "the segment and its final checkpoint are gone"})
-	case final == nil && file == nil: // the newest segment of a node whose journal is here has one of them
+	case final == nil && file == nil:
 		v.report.Notes = append(v.report.Notes, "node "+n.name+" keeps its journal elsewhere: what it has not shipped yet is not verified")
 	case final == nil && !newest:
 		v.find(Finding{Node: n.name, Segment: name, Problem: "the segment ends without its final checkpoint"})

@@ -159,6 +159,46 @@ func TestDirectoryNames(t *testing.T) {
 	}
 }
 
+// TestRenamedAside checks that a file which was set aside is found under any name.
+func TestRenamedAside(t *testing.T) {
+	s := newShelf(t)
+	s.ended.put(t, s.root)
+	s.growing.put(t, s.root)
+	if err := os.WriteFile(filepath.Join(s.dir, "other"+segments.DamagedSuffix), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if found := s.verify(t, true).Findings; len(found) != 1 || !strings.Contains(found[0].Problem, "other"+segments.DamagedSuffix+" was set aside") {
+		t.Error(found)
+	}
+}
+
+// TestForgedNodes checks that the name of a node, which whoever writes the store can choose, neither ends a verification
+// nor leads out of the directory of journals.
+func TestForgedNodes(t *testing.T) {
+	for name, node := range map[string]string{
+		"too long for a file": strings.Repeat("a", 300), "with a NUL": "a\x00b", "none": "", "another directory": "../elsewhere",
+	} {
+		root := t.TempDir()
+		mkdir(t, filepath.Join(root, "journals"))
+		mkdir(t, filepath.Join(root, "elsewhere"))
+		if err := os.WriteFile(segments.Path(filepath.Join(root, "elsewhere"), 1), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, all := range []bool{true, false} {
+			b := twoNodes()
+			b.ship(acme, node, "00000001", gateway, start)
+			report, err := Log(t.Context(), Journals{Dir: filepath.Join(root, "journals"), All: all}, b, Keys{Signatures: gateway, MACs: gateway})
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			want := "node " + node + ", segment 00000001: the segment and its final checkpoint are gone"
+			if all && !slices.Contains(texts(report), want) || strings.Contains(strings.Join(report.Notes, ""), "written meanwhile") {
+				t.Errorf("%s: found %q, noted %q", name, texts(report), report.Notes)
+			}
+		}
+	}
+}
+
 // TestUnreadable checks that a verification ends with an error when a file is there and cannot be read, and that a file which
 // is removed between two steps is none.
 func TestUnreadable(t *testing.T) {

@@ -400,6 +400,16 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
+// TestForgedEmptyCheckpoint checks that a checkpoint which cannot be read is not what was written, whatever the store says
+// of it.
+func TestForgedEmptyCheckpoint(t *testing.T) {
+	b := twoNodes()
+	b.checkpoints = append(b.checkpoints, storage.AuditCheckpoint{Data: []byte("{")})
+	if diff := cmp.Diff([]string{"node : checkpoint 0 is not what was written"}, texts(b.verify(t))); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestNewNode checks that nothing is found of a node whose first checkpoint comes during the reading.
 func TestNewNode(t *testing.T) {
 	b := new(book)
