@@ -86,6 +86,8 @@ type Store interface {
 	Conversations
 	Tasks
 	Revocations
+	Logins
+	Clients
 	ToolPins
 	Audits
 	Gateway
@@ -94,7 +96,7 @@ type Store interface {
 	Ping(ctx context.Context) error
 	// OnChange registers f, which is called after each commit that changed the organization's facts (its servers,
 	// directory entries, connections, agents, policies, tool pins, revoked users, API keys, rate limits, models,
-	// budgets), before the writing method returns; organization "" means every organization. A store that nodes share
+	// budgets, logins that end), before the writing method returns; organization "" means every organization. A store that nodes share
 	// calls f for the other nodes' commits too, soon after them. Functions are called in the order of their
 	// registration. f must not block or write to the store. The returned function ends the registration. Connection
 	// attempts, users, organizations' names, usage and data keys are no such facts, and a write that changes nothing
@@ -145,8 +147,8 @@ type Identities interface {
 	// User reads one user of an organization.
 	User(ctx context.Context, organization, id string) (User, error)
 	// RevokeUser sets the user's RevokedAt: tokens issued until then are refused. It never moves back. The user's
-	// approvals that are pending, or approved and not used, are deleted, and the API keys that stand for the user are
-	// revoked, in the same transaction. It returns ErrNotFound when there is no such user.
+	// approvals that are pending, or approved and not used, are deleted, the user's logins end, and the API keys that stand
+	// for the user are revoked, in the same transaction. It returns ErrNotFound when there is no such user.
 	RevokeUser(ctx context.Context, organization, id string, at time.Time) (User, error)
 	// LogOutUser sets the user's LoggedOutAt to the beginning of a session, which ends it and those begun before it.
 	// It never moves back. Tokens stay valid. It returns ErrNotFound when there is no such user.
@@ -376,6 +378,62 @@ type Conversations interface {
 	OpenConversation(ctx context.Context, organization, userID, id, upstream string, now, expires time.Time) (Conversation, error)
 	// DeleteConversation deletes a conversation. A missing one is no error.
 	DeleteConversation(ctx context.Context, organization, userID, id string) error
+}
+
+// Logins keeps the logins of users with OAuth clients, and what users have consented to. A login that ends, and facts of one
+// that change, are facts of the organization (OnChange); one that begins or gets new tokens is none.
+type Logins interface {
+	// CreateLogin stores a login whose code is not redeemed. Those of the organization that have ended by its CreatedAt
+	// are deleted, and the user's oldest ones make room (MaxLogins). It returns ErrNotFound when there is no such user.
+	CreateLogin(ctx context.Context, l Login) error
+	// RedeemLogin exchanges a login's code: it sets RedeemedAt, UsedAt and RotatedAt to now, and ExpiresAt. It returns
+	// ErrNotFound when there is no such login, or its code has expired. A code that was redeemed before ends the login:
+	// ErrReplayed.
+	RedeemLogin(ctx context.Context, organization, id string, now, expires time.Time) (Login, error)
+	// RefreshLogin exchanges a login's refresh token of a generation: the next one begins, UsedAt and RotatedAt become now,
+	// and ExpiresAt moves to now plus idle, to EndsAt at most. The token before it is good for grace, without a new
+	// generation: a client may have sent it twice at one moment. An older one ends the login: ErrReplayed. renews reports
+	// that the caller must ask the identity provider for new facts, and store them with RenewLogin; that is nobody else's
+	// work for RenewalLimit. It returns ErrNotFound when the login has ended, or has no redeemed code.
+	RefreshLogin(ctx context.Context, organization, id string, generation int, now time.Time, idle, grace time.Duration) (l Login, renews bool, err error)
+	// RenewLogin stores the identity provider's answer: facts, their time and the sealed refresh token. It returns
+	// ErrNotFound when the login has ended.
+	RenewLogin(ctx context.Context, organization, id string, facts LoginFacts, at time.Time, sealedRefresh []byte) error
+	// Login reads a login that has a redeemed code. It returns ErrNotFound when it has ended.
+	Login(ctx context.Context, organization, id string, now time.Time) (Login, error)
+	// Logins lists those logins that have a redeemed code, the last used first.
+	Logins(ctx context.Context, f LoginFilter) (Page[Login], error)
+	// EndLogin deletes a login and returns it. It returns ErrNotFound when there is none.
+	EndLogin(ctx context.Context, organization, id string) (Login, error)
+	// PutConsent stores a consent, or its new time and client name. The user's oldest ones make room (MaxConsents). It
+	// returns ErrNotFound when there is no such user.
+	PutConsent(ctx context.Context, c Consent) error
+	// Consent reads the consent with the given organization, user, client, resource and redirect origin. It returns
+	// ErrNotFound when there is none.
+	Consent(ctx context.Context, of Consent) (Consent, error)
+	// Consents lists what a user has consented to, the newest first.
+	Consents(ctx context.Context, organization, userID string) ([]Consent, error)
+	// EndConsents deletes all consents of a user to a client, and ends the logins with it. A missing one is no error.
+	EndConsents(ctx context.Context, organization, userID, clientID string) error
+}
+
+// Clients keeps the OAuth clients that registered themselves, and the keys that sign tokens for all clients. Neither belongs
+// to an organization, and OnChange reports neither.
+type Clients interface {
+	// RegisterClient stores a client. Those with which nobody logged in are deleted when they are older than
+	// UnusedClientLifetime, and the oldest make room (MaxUnusedClients); the others are deleted after IdleClientLifetime
+	// without a login.
+	RegisterClient(ctx context.Context, c RegisteredClient) error
+	// RegisteredClient reads a client. It returns ErrNotFound when there is none.
+	RegisteredClient(ctx context.Context, id string) (RegisteredClient, error)
+	// ClientLoggedIn notes a login with a client. One that is not registered is no error.
+	ClientLoggedIn(ctx context.Context, id string, at time.Time) error
+	// SigningKeys lists all keys, the newest first.
+	SigningKeys(ctx context.Context) ([]SigningKey, error)
+	// AddSigningKey stores a key, and deletes those that have expired by its CreatedAt. newest is the id of the newest key
+	// that the caller knows, "" for none: with another one it returns ErrConflict, so that of several nodes only one makes
+	// the next key.
+	AddSigningKey(ctx context.Context, k SigningKey, newest string) error
 }
 
 // Tasks keeps the owners of MCP tasks. They are no facts of the organization: OnChange does not report them.

@@ -53,7 +53,7 @@ var directions = []struct {
 		imports: func(pkg, imported string) bool {
 			switch pkg {
 			case "storage/sqlite", "storage/postgres":
-				return imported == "storage" || imported == "storage/records"
+				return imported == "storage" || strings.HasPrefix(imported, "storage/records")
 			case "storage/sqlite/sqlitetest":
 				return imported == "storage/sqlite"
 			}

@@ -21,10 +21,9 @@ var crowded = map[string]int{
 
 // talkative lists the types with more exported methods, and why.
 var talkative = map[string]int{
-	"storage/records.Store":        126, // it is the store, whose seam has as many
-	"internal/api/validate.Object": 21,  // one for each type that a member can have
-	"modules/app.Call":             34,  // what the steps of the pipeline ask of a call
-	"modules/app.Core":             33,  // what handlers ask of a configuration
+	"internal/api/validate.Object": 21, // one for each type that a member can have
+	"modules/app.Call":             34, // what the steps of the pipeline ask of a call
+	"modules/app.Core":             33, // what handlers ask of a configuration
 }
 
 // TestSizes checks that packages and types stay small enough to be known.

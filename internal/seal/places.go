@@ -23,6 +23,14 @@ func RevocationPlace(organization, id string) AD {
 	return AD{Table: "revocations", Column: "sealed", Organization: organization, Record: id}
 }
 
+// LoginPlace returns the place of the refresh token that an identity provider gave at a user's login.
+func LoginPlace(organization, user, id string) AD {
+	return AD{Table: "logins", Column: "refresh", Organization: organization, User: user, Record: id}
+}
+
+// SigningKeyPlace returns the place of a private key that signs access tokens.
+func SigningKeyPlace(id string) AD { return AD{Table: "signing_keys", Column: "sealed", Record: id} }
+
 // ServerPlace returns the place of the client secret of a server's record.
 func ServerPlace(organization, server string) AD {
 	return AD{Table: "servers", Column: "client_secret", Organization: organization, Record: server}

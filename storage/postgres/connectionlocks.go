@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/durward-gateway/durward/storage"
-	"github.com/durward-gateway/durward/storage/records"
+	"github.com/durward-gateway/durward/storage/records/keylocks"
 )
 
 const (
@@ -26,7 +26,7 @@ const editPoll = 20 * time.Millisecond
 // writer.
 type editLocks struct {
 	connect func(ctx context.Context) (*pgx.Conn, error)
-	local   records.KeyLocks
+	local   keylocks.Locks
 	turn    chan struct{} // holds the one token of the user of conn
 	conn    *pgx.Conn     // nil: not made yet
 	closed  atomic.Bool

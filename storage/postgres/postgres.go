@@ -15,6 +15,7 @@ import (
 
 	"github.com/durward-gateway/durward/storage"
 	"github.com/durward-gateway/durward/storage/records"
+	"github.com/durward-gateway/durward/storage/records/listeners"
 )
 
 // Options tunes a store. The zero value is right for production.
@@ -62,8 +63,8 @@ type Store struct {
 	authenticate *pgxpool.Pool // for authentication, for which every request waits: other work never uses these up
 	timeout      time.Duration
 	edits        *editLocks
-	changes      records.Listeners[string]
-	drifts       records.Listeners[time.Duration]
+	changes      listeners.List[string]
+	drifts       listeners.List[time.Duration]
 	closed       atomic.Bool
 
 	connecting sync.Mutex

@@ -59,7 +59,7 @@ func scanAgent(r Row) (a storage.Agent, err error) {
 }
 
 // CreateAgent implements storage.Agents.
-func (s *Store) CreateAgent(ctx context.Context, a storage.Agent) error {
+func (s agentsStore) CreateAgent(ctx context.Context, a storage.Agent) error {
 	return s.write(ctx, a.OrganizationID, func(ctx context.Context, tx Tx) error { return createAgent(ctx, tx, a) })
 }
 
@@ -85,7 +85,7 @@ func insertAgent(ctx context.Context, tx Tx, a storage.Agent) error {
 }
 
 // AdoptApplication implements storage.Agents.
-func (s *Store) AdoptApplication(ctx context.Context, a storage.Agent) (storage.Agent, error) {
+func (s agentsStore) AdoptApplication(ctx context.Context, a storage.Agent) (storage.Agent, error) {
 	err := s.write(ctx, a.OrganizationID, func(ctx context.Context, tx Tx) (err error) {
 		if a.Application, err = One(ctx, tx, scanApplication, applicationSQL, a.OrganizationID, a.Application.ID); err != nil {
 			return err
@@ -103,7 +103,7 @@ func (s *Store) AdoptApplication(ctx context.Context, a storage.Agent) (storage.
 }
 
 // RegisterAgent implements storage.Agents. For a registered agent it only reads.
-func (s *Store) RegisterAgent(ctx context.Context, a storage.Agent, limit int) (storage.Agent, error) {
+func (s agentsStore) RegisterAgent(ctx context.Context, a storage.Agent, limit int) (storage.Agent, error) {
 	registered, err := s.AgentByClient(ctx, a.OrganizationID, a.Application.Issuer, a.Application.ExternalID)
 	if !errors.Is(err, storage.ErrNotFound) {
 		return registered, err
@@ -137,7 +137,7 @@ func (s *Store) RegisterAgent(ctx context.Context, a storage.Agent, limit int) (
 }
 
 // Agent implements storage.Agents.
-func (s *Store) Agent(ctx context.Context, organization, id string) (a storage.Agent, err error) {
+func (s agentsStore) Agent(ctx context.Context, organization, id string) (a storage.Agent, err error) {
 	err = s.read(ctx, organization, func(ctx context.Context, q Querier) (err error) {
 		a, err = One(ctx, q, scanAgent, agentSQL, organization, id)
 		return err
@@ -146,7 +146,7 @@ func (s *Store) Agent(ctx context.Context, organization, id string) (a storage.A
 }
 
 // AgentByClient implements storage.Agents.
-func (s *Store) AgentByClient(ctx context.Context, organization, issuer, externalID string) (a storage.Agent, err error) {
+func (s agentsStore) AgentByClient(ctx context.Context, organization, issuer, externalID string) (a storage.Agent, err error) {
 	err = s.readToAuthenticate(ctx, Of(organization), func(ctx context.Context, q Querier) (err error) {
 		a, err = One(ctx, q, scanAgent, agentByClientSQL, organization, issuer, externalID)
 		return err
@@ -155,7 +155,7 @@ func (s *Store) AgentByClient(ctx context.Context, organization, issuer, externa
 }
 
 // Agents implements storage.Agents.
-func (s *Store) Agents(ctx context.Context, f storage.AgentFilter) (page storage.Page[storage.Agent], err error) {
+func (s agentsStore) Agents(ctx context.Context, f storage.AgentFilter) (page storage.Page[storage.Agent], err error) {
 	args := []any{f.OrganizationID, strings.ToLower(f.Search), len(f.Types), boolean(slices.Contains(f.Types, storage.AgentInternal)),
 		boolean(slices.Contains(f.Types, storage.AgentExternal))}
 	limit, offset := window(f.Page)
@@ -176,7 +176,7 @@ func scanAgentCounts(r Row) (c storage.AgentCounts, err error) {
 }
 
 // AgentCounts implements storage.Agents.
-func (s *Store) AgentCounts(ctx context.Context, organization string) (c storage.AgentCounts, err error) {
+func (s agentsStore) AgentCounts(ctx context.Context, organization string) (c storage.AgentCounts, err error) {
 	err = s.read(ctx, organization, func(ctx context.Context, q Querier) (err error) {
 		c, err = One(ctx, q, scanAgentCounts, agentCountsSQL, organization)
 		return err
@@ -185,7 +185,7 @@ func (s *Store) AgentCounts(ctx context.Context, organization string) (c storage
 }
 
 // DeleteAgent implements storage.Agents. Its approvals go with it, by their foreign key.
-func (s *Store) DeleteAgent(ctx context.Context, organization, id, by string, now time.Time) error {
+func (s agentsStore) DeleteAgent(ctx context.Context, organization, id, by string, now time.Time) error {
 	return s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
 		policies, err := Many(ctx, tx, scanPolicy, livePoliciesOfAgentSQL, organization, id)
 		if err != nil {

@@ -37,7 +37,7 @@ func scanAPIKey(r Row) (k storage.APIKey, err error) {
 }
 
 // CreateAPIKey implements storage.APIKeys.
-func (s *Store) CreateAPIKey(ctx context.Context, k storage.APIKey) error {
+func (s apiKeysStore) CreateAPIKey(ctx context.Context, k storage.APIKey) error {
 	if len(k.HMAC) != storage.APIKeyHMACSize {
 		return fmt.Errorf("storing an API key: its HMAC has %d bytes, not %d", len(k.HMAC), storage.APIKeyHMACSize)
 	}
@@ -70,7 +70,7 @@ func (s *Store) CreateAPIKey(ctx context.Context, k storage.APIKey) error {
 }
 
 // APIKeys implements storage.APIKeys.
-func (s *Store) APIKeys(ctx context.Context, organization string) (keys []storage.APIKey, err error) {
+func (s apiKeysStore) APIKeys(ctx context.Context, organization string) (keys []storage.APIKey, err error) {
 	err = s.read(ctx, organization, func(ctx context.Context, q Querier) (err error) {
 		keys, err = Many(ctx, q, scanAPIKey, apiKeysSQL, organization)
 		return err
@@ -79,7 +79,7 @@ func (s *Store) APIKeys(ctx context.Context, organization string) (keys []storag
 }
 
 // UserAPIKeys implements storage.APIKeys.
-func (s *Store) UserAPIKeys(ctx context.Context, organization, userID string) (keys []storage.APIKey, err error) {
+func (s apiKeysStore) UserAPIKeys(ctx context.Context, organization, userID string) (keys []storage.APIKey, err error) {
 	err = s.read(ctx, organization, func(ctx context.Context, q Querier) (err error) {
 		keys, err = Many(ctx, q, scanAPIKey, userAPIKeysSQL, organization, userID)
 		return err
@@ -88,7 +88,7 @@ func (s *Store) UserAPIKeys(ctx context.Context, organization, userID string) (k
 }
 
 // APIKey implements storage.APIKeys.
-func (s *Store) APIKey(ctx context.Context, organization, id string) (k storage.APIKey, err error) {
+func (s apiKeysStore) APIKey(ctx context.Context, organization, id string) (k storage.APIKey, err error) {
 	err = s.read(ctx, organization, func(ctx context.Context, q Querier) (err error) {
 		k, err = One(ctx, q, scanAPIKey, apiKeySQL, organization, id)
 		return err
@@ -97,7 +97,7 @@ func (s *Store) APIKey(ctx context.Context, organization, id string) (k storage.
 }
 
 // APIKeyByHMAC implements storage.APIKeys.
-func (s *Store) APIKeyByHMAC(ctx context.Context, hmac []byte) (h storage.APIKeyHolder, err error) {
+func (s apiKeysStore) APIKeyByHMAC(ctx context.Context, hmac []byte) (h storage.APIKeyHolder, err error) {
 	err = s.readToAuthenticate(ctx, Everyone, func(ctx context.Context, q Querier) (err error) {
 		if h.APIKey, err = One(ctx, q, scanAPIKey, apiKeyByHMACSQL, hmac); err != nil || h.UserID == "" {
 			return err
@@ -120,7 +120,7 @@ func (s *Store) APIKeyByHMAC(ctx context.Context, hmac []byte) (h storage.APIKey
 }
 
 // DisableAPIKey implements storage.APIKeys.
-func (s *Store) DisableAPIKey(ctx context.Context, organization, id string, disabled bool) (storage.APIKey, error) {
+func (s apiKeysStore) DisableAPIKey(ctx context.Context, organization, id string, disabled bool) (storage.APIKey, error) {
 	return s.changeAPIKey(ctx, organization, id, func(ctx context.Context, tx Tx, k *storage.APIKey) (bool, error) {
 		if k.Disabled == disabled {
 			return false, nil
@@ -131,14 +131,14 @@ func (s *Store) DisableAPIKey(ctx context.Context, organization, id string, disa
 }
 
 // RevokeAPIKey implements storage.APIKeys.
-func (s *Store) RevokeAPIKey(ctx context.Context, organization, id string, at time.Time) (storage.APIKey, error) {
+func (s apiKeysStore) RevokeAPIKey(ctx context.Context, organization, id string, at time.Time) (storage.APIKey, error) {
 	return s.changeAPIKey(ctx, organization, id, func(ctx context.Context, tx Tx, k *storage.APIKey) (bool, error) {
 		return revokeAPIKey(ctx, tx, k, at)
 	})
 }
 
 // RevokeUserAPIKey implements storage.APIKeys.
-func (s *Store) RevokeUserAPIKey(ctx context.Context, organization, userID, id string, at time.Time) (storage.APIKey, error) {
+func (s apiKeysStore) RevokeUserAPIKey(ctx context.Context, organization, userID, id string, at time.Time) (storage.APIKey, error) {
 	return s.changeAPIKey(ctx, organization, id, func(ctx context.Context, tx Tx, k *storage.APIKey) (bool, error) {
 		if userID == "" || k.UserID != userID {
 			return false, storage.ErrNotFound
@@ -156,7 +156,7 @@ func revokeAPIKey(ctx context.Context, tx Tx, k *storage.APIKey, at time.Time) (
 }
 
 // changeAPIKey lets f write a key in a transaction. f reports whether it did, and then brings k up to date.
-func (s *Store) changeAPIKey(ctx context.Context, organization, id string,
+func (s *work) changeAPIKey(ctx context.Context, organization, id string,
 	f func(ctx context.Context, tx Tx, k *storage.APIKey) (changed bool, err error),
 ) (k storage.APIKey, err error) {
 	err = s.write(ctx, organization, func(ctx context.Context, tx Tx) (err error) {

@@ -74,7 +74,7 @@ func statusAt(kept storage.ApprovalStatus, expires, now time.Time) storage.Appro
 
 // CreateApproval implements storage.Approvals. A server, user or agent that does not exist violates a foreign key,
 // which is ErrNotFound.
-func (s *Store) CreateApproval(ctx context.Context, a storage.Approval, limits storage.AskLimits) (stored storage.Approval, err error) {
+func (s approvalsStore) CreateApproval(ctx context.Context, a storage.Approval, limits storage.AskLimits) (stored storage.Approval, err error) {
 	scan, now := scanApprovalAt(a.CreatedAt), a.CreatedAt.UnixMicro()
 	err = s.write(ctx, a.OrganizationID, func(ctx context.Context, tx Tx) error {
 		open, err := Many(ctx, tx, scan, openApprovalSQL, a.OrganizationID, a.UserID, a.Binding, now)
@@ -131,7 +131,7 @@ func withinLimits(ctx context.Context, tx Tx, a *storage.Approval, limits storag
 }
 
 // ApprovalStatus implements storage.Approvals.
-func (s *Store) ApprovalStatus(ctx context.Context, organization, id string, now time.Time) (status storage.ApprovalStatus, channel storage.ApprovalChannel, err error) {
+func (s approvalsStore) ApprovalStatus(ctx context.Context, organization, id string, now time.Time) (status storage.ApprovalStatus, channel storage.ApprovalChannel, err error) {
 	var expires time.Time
 	scan := func(r Row) (kept storage.ApprovalStatus, err error) {
 		err = r.Scan(&kept, &channel, timeColumn{&expires})
@@ -145,7 +145,7 @@ func (s *Store) ApprovalStatus(ctx context.Context, organization, id string, now
 }
 
 // Approval implements storage.Approvals.
-func (s *Store) Approval(ctx context.Context, organization, id string, now time.Time) (a storage.Approval, err error) {
+func (s approvalsStore) Approval(ctx context.Context, organization, id string, now time.Time) (a storage.Approval, err error) {
 	err = s.read(ctx, organization, func(ctx context.Context, q Querier) (err error) {
 		a, err = One(ctx, q, scanApprovalAt(now), approvalSQL, organization, id)
 		return err
@@ -154,7 +154,7 @@ func (s *Store) Approval(ctx context.Context, organization, id string, now time.
 }
 
 // Approvals implements storage.Approvals.
-func (s *Store) Approvals(ctx context.Context, f storage.ApprovalFilter) (page storage.Page[storage.Approval], err error) {
+func (s approvalsStore) Approvals(ctx context.Context, f storage.ApprovalFilter) (page storage.Page[storage.Approval], err error) {
 	var status [5]string
 	places(status[:], f.Status, storage.ApprovalPending, storage.ApprovalApproved, storage.ApprovalDenied, storage.ApprovalExpired, storage.ApprovalUsed)
 	args := []any{f.OrganizationID, f.UserID, f.Now.UnixMicro(), len(f.Status), status[0], status[1], status[2], status[3], status[4]}
@@ -170,7 +170,7 @@ func (s *Store) Approvals(ctx context.Context, f storage.ApprovalFilter) (page s
 }
 
 // DecideApproval implements storage.Approvals.
-func (s *Store) DecideApproval(ctx context.Context, organization, id string, d storage.ApprovalDecision) (a storage.Approval, err error) {
+func (s approvalsStore) DecideApproval(ctx context.Context, organization, id string, d storage.ApprovalDecision) (a storage.Approval, err error) {
 	scan := scanApprovalAt(d.At)
 	err = s.write(ctx, organization, func(ctx context.Context, tx Tx) (err error) {
 		if a, err = One(ctx, tx, scan, approvalSQL, organization, id); err != nil {
@@ -199,7 +199,7 @@ func (s *Store) DecideApproval(ctx context.Context, organization, id string, d s
 }
 
 // DivertApproval implements storage.Approvals.
-func (s *Store) DivertApproval(ctx context.Context, organization, userID, id string, now time.Time) (a storage.Approval, err error) {
+func (s approvalsStore) DivertApproval(ctx context.Context, organization, userID, id string, now time.Time) (a storage.Approval, err error) {
 	err = s.write(ctx, organization, func(ctx context.Context, tx Tx) (err error) {
 		// The read comes first: no approval has an id that the database cannot store, for which a write would be
 		// refused.
@@ -223,7 +223,7 @@ func (s *Store) DivertApproval(ctx context.Context, organization, userID, id str
 
 // TakeApproval implements storage.Approvals. A call without an approval is refused by a read: such calls do not queue
 // before the writers.
-func (s *Store) TakeApproval(ctx context.Context, organization, userID, id string, binding []byte, now time.Time) (a storage.Approval, err error) {
+func (s approvalsStore) TakeApproval(ctx context.Context, organization, userID, id string, binding []byte, now time.Time) (a storage.Approval, err error) {
 	scan, args := scanApprovalAt(now), []any{organization, userID, binding, now.UnixMicro(), id}
 	err = s.read(ctx, organization, func(ctx context.Context, q Querier) (err error) {
 		a, err = One(ctx, q, scan, takeableSQL, args...)

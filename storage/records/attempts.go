@@ -27,7 +27,7 @@ func scanAttempt(r Row) (a storage.Attempt, err error) {
 }
 
 // CreateAttempt implements storage.Connections.
-func (s *Store) CreateAttempt(ctx context.Context, a storage.Attempt) error {
+func (s connectionsStore) CreateAttempt(ctx context.Context, a storage.Attempt) error {
 	return s.write(ctx, a.OrganizationID, func(ctx context.Context, tx Tx) error {
 		if _, err := tx.Exec(ctx, s.texts.forgetExpired, a.CreatedAt.UnixMicro(), a.OrganizationID); err != nil {
 			return err
@@ -44,7 +44,7 @@ func (s *Store) CreateAttempt(ctx context.Context, a storage.Attempt) error {
 
 // TakeAttempt implements storage.Connections. Unknown hashes are refused by a read: requests with guessed states do
 // not queue before the writers.
-func (s *Store) TakeAttempt(ctx context.Context, stateHash []byte, now time.Time) (a storage.Attempt, err error) {
+func (s connectionsStore) TakeAttempt(ctx context.Context, stateHash []byte, now time.Time) (a storage.Attempt, err error) {
 	err = s.readAcross(ctx, func(ctx context.Context, q Querier) error {
 		live, err := exists(ctx, q, liveAttemptSQL, stateHash, now.UnixMicro())
 		if err == nil && !live {

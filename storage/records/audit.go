@@ -53,7 +53,7 @@ func (t *texts) audit(d Dialect) {
 }
 
 // appendAudit appends a's entries to their chain.
-func (s *Store) appendAudit(ctx context.Context, tx Tx, a *storage.Audited) ([]storage.AuditRecord, error) {
+func (s *work) appendAudit(ctx context.Context, tx Tx, a *storage.Audited) ([]storage.AuditRecord, error) {
 	chain, err := One(ctx, tx, scanAuditChain, s.texts.auditHead, a.OrganizationID, a.Node, storage.AuditStoreSegment)
 	if errors.Is(err, storage.ErrNotFound) {
 		// The chain begins, here or in a concurrent transaction: either way it exists, and can be waited for.
@@ -170,7 +170,7 @@ func auditSpan(f storage.AuditFilter) []any {
 }
 
 // RecordAudit implements storage.Audits.
-func (s *Store) RecordAudit(ctx context.Context) error {
+func (s auditsStore) RecordAudit(ctx context.Context) error {
 	a := storage.AuditOf(ctx)
 	if a == nil {
 		return nil
@@ -180,7 +180,7 @@ func (s *Store) RecordAudit(ctx context.Context) error {
 }
 
 // AddAuditChunks implements storage.Audits.
-func (s *Store) AddAuditChunks(ctx context.Context, chunks []storage.AuditChunk) error {
+func (s auditsStore) AddAuditChunks(ctx context.Context, chunks []storage.AuditChunk) error {
 	return s.writeAcross(ctx, NoLock, func(ctx context.Context, tx Tx) error {
 		for _, c := range chunks {
 			n, err := tx.Exec(ctx, insertAuditChunkSQL, c.OrganizationID, c.Node, c.Segment, c.First, c.Last,
@@ -200,7 +200,7 @@ func (s *Store) AddAuditChunks(ctx context.Context, chunks []storage.AuditChunk)
 func lastMicro(t time.Time) int64 { return t.Add(time.Microsecond - 1).UnixMicro() }
 
 // AuditChunks implements storage.Audits.
-func (s *Store) AuditChunks(ctx context.Context, f storage.AuditFilter) (chunks []storage.AuditChunk, err error) {
+func (s auditsStore) AuditChunks(ctx context.Context, f storage.AuditFilter) (chunks []storage.AuditChunk, err error) {
 	err = s.read(ctx, f.OrganizationID, func(ctx context.Context, q Querier) (err error) {
 		chunks, err = Many(ctx, q, scanAuditChunk, listAuditChunksSQL, auditSpan(f)...)
 		return err
@@ -209,7 +209,7 @@ func (s *Store) AuditChunks(ctx context.Context, f storage.AuditFilter) (chunks 
 }
 
 // AuditRecords implements storage.Audits.
-func (s *Store) AuditRecords(ctx context.Context, f storage.AuditFilter) (records []storage.AuditRecord, err error) {
+func (s auditsStore) AuditRecords(ctx context.Context, f storage.AuditFilter) (records []storage.AuditRecord, err error) {
 	err = s.read(ctx, f.OrganizationID, func(ctx context.Context, q Querier) (err error) {
 		records, err = Many(ctx, q, scanAuditRecord, listAuditRecordsSQL, auditSpan(f)...)
 		return err
@@ -218,7 +218,7 @@ func (s *Store) AuditRecords(ctx context.Context, f storage.AuditFilter) (record
 }
 
 // AuditChains implements storage.Audits.
-func (s *Store) AuditChains(ctx context.Context, node string) (chains []storage.AuditChain, err error) {
+func (s auditsStore) AuditChains(ctx context.Context, node string) (chains []storage.AuditChain, err error) {
 	err = s.readAcross(ctx, func(ctx context.Context, q Querier) (err error) {
 		chains, err = Many(ctx, q, scanAuditChain, auditChainsSQL, node)
 		return err
@@ -227,7 +227,7 @@ func (s *Store) AuditChains(ctx context.Context, node string) (chains []storage.
 }
 
 // AddAuditCheckpoint implements storage.Audits.
-func (s *Store) AddAuditCheckpoint(ctx context.Context, c storage.AuditCheckpoint) error {
+func (s auditsStore) AddAuditCheckpoint(ctx context.Context, c storage.AuditCheckpoint) error {
 	return s.writeAcross(ctx, NoLock, func(ctx context.Context, tx Tx) error {
 		_, err := tx.Exec(ctx, insertAuditCheckpointSQL, c.Node, c.Number, c.Segment, c.At.UnixMicro(), c.Data, c.Signature)
 		return err
@@ -235,7 +235,7 @@ func (s *Store) AddAuditCheckpoint(ctx context.Context, c storage.AuditCheckpoin
 }
 
 // AuditCheckpoint implements storage.Audits.
-func (s *Store) AuditCheckpoint(ctx context.Context, node string, number int64) (c storage.AuditCheckpoint, err error) {
+func (s auditsStore) AuditCheckpoint(ctx context.Context, node string, number int64) (c storage.AuditCheckpoint, err error) {
 	err = s.readAcross(ctx, func(ctx context.Context, q Querier) (err error) {
 		c, err = One(ctx, q, scanAuditCheckpoint, auditCheckpointSQL, node, number)
 		return err
@@ -244,7 +244,7 @@ func (s *Store) AuditCheckpoint(ctx context.Context, node string, number int64) 
 }
 
 // AuditCheckpoints implements storage.Audits.
-func (s *Store) AuditCheckpoints(ctx context.Context, node string) (checkpoints []storage.AuditCheckpoint, err error) {
+func (s auditsStore) AuditCheckpoints(ctx context.Context, node string) (checkpoints []storage.AuditCheckpoint, err error) {
 	err = s.readAcross(ctx, func(ctx context.Context, q Querier) (err error) {
 		checkpoints, err = Many(ctx, q, scanAuditCheckpoint, listAuditCheckpointsSQL, node)
 		return err

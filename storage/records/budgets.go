@@ -44,7 +44,7 @@ func scanBudgetSpend(r Row) (b storage.BudgetSpend, err error) {
 }
 
 // CreateBudget implements storage.Budgets.
-func (s *Store) CreateBudget(ctx context.Context, b storage.Budget) error {
+func (s usageStore) CreateBudget(ctx context.Context, b storage.Budget) error {
 	return s.write(ctx, b.OrganizationID, func(ctx context.Context, tx Tx) error {
 		if _, err := tx.Exec(ctx, insertBudgetSQL, budgetArgs(b)...); err != nil {
 			return err
@@ -55,7 +55,7 @@ func (s *Store) CreateBudget(ctx context.Context, b storage.Budget) error {
 }
 
 // Budgets implements storage.Budgets.
-func (s *Store) Budgets(ctx context.Context, organization string) (budgets []storage.Budget, err error) {
+func (s usageStore) Budgets(ctx context.Context, organization string) (budgets []storage.Budget, err error) {
 	err = s.read(ctx, organization, func(ctx context.Context, q Querier) (err error) {
 		budgets, err = Many(ctx, q, scanBudget, budgetsSQL, organization)
 		return err
@@ -64,7 +64,7 @@ func (s *Store) Budgets(ctx context.Context, organization string) (budgets []sto
 }
 
 // Budget implements storage.Budgets.
-func (s *Store) Budget(ctx context.Context, organization, id string) (b storage.Budget, err error) {
+func (s usageStore) Budget(ctx context.Context, organization, id string) (b storage.Budget, err error) {
 	err = s.read(ctx, organization, func(ctx context.Context, q Querier) (err error) {
 		b, err = One(ctx, q, scanBudget, budgetSQL, organization, id)
 		return err
@@ -73,7 +73,7 @@ func (s *Store) Budget(ctx context.Context, organization, id string) (b storage.
 }
 
 // UpdateBudget implements storage.Budgets.
-func (s *Store) UpdateBudget(ctx context.Context, organization, id string, edit func(*storage.Budget) error) (b storage.Budget, err error) {
+func (s usageStore) UpdateBudget(ctx context.Context, organization, id string, edit func(*storage.Budget) error) (b storage.Budget, err error) {
 	err = s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
 		former, err := One(ctx, tx, scanBudget, budgetSQL, organization, id)
 		if err != nil {
@@ -105,7 +105,7 @@ func (s *Store) UpdateBudget(ctx context.Context, organization, id string, edit 
 }
 
 // DeleteBudget implements storage.Budgets. The spent amounts go with it, by their foreign key.
-func (s *Store) DeleteBudget(ctx context.Context, organization, id string) error {
+func (s usageStore) DeleteBudget(ctx context.Context, organization, id string) error {
 	return s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
 		if err := execOne(ctx, tx, deleteBudgetSQL, organization, id); err != nil {
 			return err
@@ -116,7 +116,7 @@ func (s *Store) DeleteBudget(ctx context.Context, organization, id string) error
 }
 
 // BudgetSpends implements storage.Budgets.
-func (s *Store) BudgetSpends(ctx context.Context, organization string, since time.Time) (spends []storage.BudgetSpend, err error) {
+func (s usageStore) BudgetSpends(ctx context.Context, organization string, since time.Time) (spends []storage.BudgetSpend, err error) {
 	err = s.read(ctx, organization, func(ctx context.Context, q Querier) (err error) {
 		spends, err = Many(ctx, q, scanBudgetSpend, budgetSpendsSQL, organization, since.UnixMicro())
 		return err

@@ -54,7 +54,7 @@ func connectionArgs(c storage.Connection, more ...any) []any {
 }
 
 // Connection implements storage.Connections.
-func (s *Store) Connection(ctx context.Context, key storage.ConnectionKey) (c storage.Connection, err error) {
+func (s connectionsStore) Connection(ctx context.Context, key storage.ConnectionKey) (c storage.Connection, err error) {
 	err = s.read(ctx, key.OrganizationID, func(ctx context.Context, q Querier) (err error) {
 		c, err = One(ctx, q, scanConnection, connectionSQL, key.OrganizationID, key.UserID, key.ServerID)
 		return err
@@ -63,7 +63,7 @@ func (s *Store) Connection(ctx context.Context, key storage.ConnectionKey) (c st
 }
 
 // writeExclusively runs f in a write transaction when no edit of the connection runs.
-func (s *Store) writeExclusively(ctx context.Context, key storage.ConnectionKey, f func(ctx context.Context, tx Tx) error) error {
+func (s *work) writeExclusively(ctx context.Context, key storage.ConnectionKey, f func(ctx context.Context, tx Tx) error) error {
 	release, err := s.driver.LockConnection(ctx, key)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func storeConnection(ctx context.Context, tx Tx, c storage.Connection, query str
 }
 
 // CreateConnection implements storage.Connections.
-func (s *Store) CreateConnection(ctx context.Context, c storage.Connection) error {
+func (s connectionsStore) CreateConnection(ctx context.Context, c storage.Connection) error {
 	return s.writeExclusively(ctx, c.ConnectionKey, func(ctx context.Context, tx Tx) error {
 		present, err := exists(ctx, tx, connectionExistsSQL, c.OrganizationID, c.UserID, c.ServerID)
 		if err != nil {
@@ -107,7 +107,7 @@ func (s *Store) CreateConnection(ctx context.Context, c storage.Connection) erro
 }
 
 // PutConnection implements storage.Connections.
-func (s *Store) PutConnection(ctx context.Context, c storage.Connection) (storage.Connection, error) {
+func (s connectionsStore) PutConnection(ctx context.Context, c storage.Connection) (storage.Connection, error) {
 	var stored storage.Connection
 	err := s.writeExclusively(ctx, c.ConnectionKey, func(ctx context.Context, tx Tx) error {
 		former, err := One(ctx, tx, scanConnection, connectionSQL, c.OrganizationID, c.UserID, c.ServerID)
@@ -137,7 +137,7 @@ var errOverwritten = &storage.UnavailableError{Reason: "another node changed the
 // token that the provider has already rotated would otherwise be lost (A12). For the same reason, while the store
 // does not accept a new credential, storing is tried again, under the lock, until ctx ends, if it has a deadline.
 // Without the lock another node would send the token once more.
-func (s *Store) UpdateConnection(ctx context.Context, key storage.ConnectionKey, edit func(ctx context.Context, c *storage.Connection) error) (storage.Connection, error) {
+func (s connectionsStore) UpdateConnection(ctx context.Context, key storage.ConnectionKey, edit func(ctx context.Context, c *storage.Connection) error) (storage.Connection, error) {
 	release, err := s.driver.LockConnection(ctx, key)
 	if err != nil {
 		return storage.Connection{}, err
@@ -189,7 +189,7 @@ func sameConnection(a, b storage.Connection) bool {
 
 // storeEdited stores the result of an edit of the version that c has, unless it is there already: the answer to an
 // earlier try may have been lost.
-func (s *Store) storeEdited(ctx context.Context, c storage.Connection) (stored storage.Connection, err error) {
+func (s *work) storeEdited(ctx context.Context, c storage.Connection) (stored storage.Connection, err error) {
 	err = s.write(ctx, c.OrganizationID, func(ctx context.Context, tx Tx) error {
 		present, err := One(ctx, tx, scanConnection, connectionSQL, c.OrganizationID, c.UserID, c.ServerID)
 		switch {
@@ -216,7 +216,7 @@ func (s *Store) storeEdited(ctx context.Context, c storage.Connection) (stored s
 }
 
 // DeleteConnection implements storage.Connections.
-func (s *Store) DeleteConnection(ctx context.Context, key storage.ConnectionKey) (storage.Connection, error) {
+func (s connectionsStore) DeleteConnection(ctx context.Context, key storage.ConnectionKey) (storage.Connection, error) {
 	var former storage.Connection
 	var none error
 	err := s.writeExclusively(ctx, key, func(ctx context.Context, tx Tx) (err error) {

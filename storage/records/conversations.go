@@ -30,7 +30,7 @@ func scanConversation(r Row) (c storage.Conversation, err error) {
 
 // CreateConversation implements storage.Conversations. A server or user that does not exist violates a foreign key,
 // which is ErrNotFound.
-func (s *Store) CreateConversation(ctx context.Context, c storage.Conversation) error {
+func (s conversationsStore) CreateConversation(ctx context.Context, c storage.Conversation) error {
 	return s.write(ctx, c.OrganizationID, func(ctx context.Context, tx Tx) error {
 		if _, err := tx.Exec(ctx, s.texts.forgetConversations, c.CreatedAt.UnixMicro(), c.OrganizationID); err != nil {
 			return err
@@ -45,7 +45,7 @@ func (s *Store) CreateConversation(ctx context.Context, c storage.Conversation) 
 }
 
 // Conversation implements storage.Conversations.
-func (s *Store) Conversation(ctx context.Context, organization, userID, id string, now time.Time) (c storage.Conversation, err error) {
+func (s conversationsStore) Conversation(ctx context.Context, organization, userID, id string, now time.Time) (c storage.Conversation, err error) {
 	err = s.read(ctx, organization, func(ctx context.Context, q Querier) (err error) {
 		c, err = One(ctx, q, scanConversation, conversationSQL, organization, userID, id, now.UnixMicro())
 		return err
@@ -54,7 +54,7 @@ func (s *Store) Conversation(ctx context.Context, organization, userID, id strin
 }
 
 // OpenConversation implements storage.Conversations.
-func (s *Store) OpenConversation(ctx context.Context, organization, userID, id, upstream string, now, expires time.Time) (c storage.Conversation, err error) {
+func (s conversationsStore) OpenConversation(ctx context.Context, organization, userID, id, upstream string, now, expires time.Time) (c storage.Conversation, err error) {
 	err = s.write(ctx, organization, func(ctx context.Context, tx Tx) (err error) {
 		if _, err := tx.Exec(ctx, openConversationSQL, organization, userID, id, now.UnixMicro(), upstream, expires.UnixMicro()); err != nil {
 			return err
@@ -69,7 +69,7 @@ func (s *Store) OpenConversation(ctx context.Context, organization, userID, id, 
 }
 
 // DeleteConversation implements storage.Conversations.
-func (s *Store) DeleteConversation(ctx context.Context, organization, userID, id string) error {
+func (s conversationsStore) DeleteConversation(ctx context.Context, organization, userID, id string) error {
 	return s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
 		_, err := tx.Exec(ctx, deleteConversationSQL, organization, userID, id)
 		return err

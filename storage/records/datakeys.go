@@ -19,7 +19,7 @@ func scanDataKey(r Row) (k storage.DataKey, err error) {
 
 // DataKeys implements storage.DataKeys. Keys are looked up within transactions, too (storage.Ending). So it reads over
 // connections that no such transaction holds: otherwise enough transactions at one moment would wait for each other.
-func (s *Store) DataKeys(ctx context.Context) (keys []storage.DataKey, err error) {
+func (s dataKeysStore) DataKeys(ctx context.Context) (keys []storage.DataKey, err error) {
 	err = s.readToAuthenticate(ctx, Of(""), func(ctx context.Context, q Querier) (err error) {
 		keys, err = Many(ctx, q, scanDataKey, dataKeysSQL)
 		return err
@@ -28,7 +28,7 @@ func (s *Store) DataKeys(ctx context.Context) (keys []storage.DataKey, err error
 }
 
 // AddDataKey implements storage.DataKeys.
-func (s *Store) AddDataKey(ctx context.Context, k storage.DataKey) error {
+func (s dataKeysStore) AddDataKey(ctx context.Context, k storage.DataKey) error {
 	return s.write(ctx, "", func(ctx context.Context, tx Tx) error {
 		_, err := tx.Exec(ctx, addDataKeySQL, k.Version, k.MasterKeyID, k.Wrapped, k.CreatedAt.UnixMicro())
 		return err
@@ -37,7 +37,7 @@ func (s *Store) AddDataKey(ctx context.Context, k storage.DataKey) error {
 
 // RewrapDataKey replaces the wrapping of a data key with one by another master key. It returns storage.ErrNotFound
 // when the present wrapping is not the given former one.
-func (s *Store) RewrapDataKey(ctx context.Context, k storage.DataKey, former []byte) error {
+func (s dataKeysStore) RewrapDataKey(ctx context.Context, k storage.DataKey, former []byte) error {
 	return s.write(ctx, "", func(ctx context.Context, tx Tx) error {
 		return execOne(ctx, tx, rewrapDataKeySQL, k.Version, former, k.MasterKeyID, k.Wrapped)
 	})

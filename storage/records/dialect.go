@@ -37,6 +37,7 @@ type texts struct {
 	forgetExpired                                            string
 	forgetHolds, heldCalls                                   string
 	forgetConversations                                      string
+	forgetLogins                                             string
 	auditHead                                                string
 	countEntries, listEntries, lockEntry                     string
 	countPolicies, listPolicies, listAgentNames, overlapping string
@@ -52,6 +53,7 @@ func (d Dialect) texts() *texts {
 	t.holds(d)
 	t.attempts(d)
 	t.conversations(d)
+	t.logins(d)
 	t.audit(d)
 	t.entries(d)
 	t.policies(d)
@@ -70,6 +72,7 @@ func (d Dialect) Reads() map[string]string {
 		"server": serverSQL, "server by slug": serverBySlugSQL, "number of servers": t.countViews, "servers": t.listViews, "OAuth client": oauthClientSQL,
 		"connection": connectionSQL, "attempt": liveAttemptSQL, "conversation": conversationSQL, "agent": agentSQL, "agent by client": agentByClientSQL,
 		"policies of a server": serverPoliciesSQL, "approval": approvalSQL, "status of an approval": approvalStatusSQL, "approval that can be used": takeableSQL, "pins of tools": t.pinsNamed, "calls that are held": t.heldCalls, "hold": holdSQL,
+		"login": loginSQL, "consent": consentSQL, "registered client": registeredClientSQL,
 		"API key by HMAC": apiKeyByHMACSQL, "rate limits": enabledRateLimitsSQL,
 		"providers": llmProvidersSQL, "mappings": mappingsSQL, "smart models": smartModelsSQL,
 	}

@@ -80,7 +80,7 @@ func entryContent(e storage.DirectoryEntry) []any {
 
 // SyncDirectory implements storage.Directory. An entry whose id belongs to another source is a ConflictError on id,
 // and a slug that two of the entries have is one on slug. When nothing has changed, nothing is written or reported.
-func (s *Store) SyncDirectory(ctx context.Context, source storage.Source, entries []storage.DirectoryEntry, now time.Time) error {
+func (s directoryStore) SyncDirectory(ctx context.Context, source storage.Source, entries []storage.DirectoryEntry, now time.Time) error {
 	if source == storage.SourceCustom {
 		return errors.New("syncing the directory: custom entries belong to their organizations")
 	}
@@ -141,7 +141,7 @@ func (s *Store) SyncDirectory(ctx context.Context, source storage.Source, entrie
 }
 
 // DirectoryEntries implements storage.Directory.
-func (s *Store) DirectoryEntries(ctx context.Context, f storage.DirectoryFilter) (page storage.Page[storage.DirectoryEntry], err error) {
+func (s directoryStore) DirectoryEntries(ctx context.Context, f storage.DirectoryFilter) (page storage.Page[storage.DirectoryEntry], err error) {
 	search := strings.ToLower(f.Search)
 	limit, offset := window(f.Page)
 	err = s.readSnapshot(ctx, f.OrganizationID, func(ctx context.Context, q Querier) (err error) {
@@ -155,7 +155,7 @@ func (s *Store) DirectoryEntries(ctx context.Context, f storage.DirectoryFilter)
 }
 
 // DirectoryEntry implements storage.Directory.
-func (s *Store) DirectoryEntry(ctx context.Context, organization, id string) (e storage.DirectoryEntry, err error) {
+func (s directoryStore) DirectoryEntry(ctx context.Context, organization, id string) (e storage.DirectoryEntry, err error) {
 	err = s.read(ctx, organization, func(ctx context.Context, q Querier) (err error) {
 		e, err = One(ctx, q, scanEntry, visibleEntrySQL, organization, id)
 		return err
@@ -164,7 +164,7 @@ func (s *Store) DirectoryEntry(ctx context.Context, organization, id string) (e 
 }
 
 // CreateDirectoryEntry implements storage.Directory.
-func (s *Store) CreateDirectoryEntry(ctx context.Context, e storage.DirectoryEntry) error {
+func (s directoryStore) CreateDirectoryEntry(ctx context.Context, e storage.DirectoryEntry) error {
 	if e.OrganizationID == "" || e.Source != storage.SourceCustom {
 		return errors.New("creating a directory entry: only an organization's custom entries are created")
 	}
@@ -189,7 +189,7 @@ func checkEntrySlug(ctx context.Context, q Querier, e storage.DirectoryEntry) er
 }
 
 // UpdateDirectoryEntry implements storage.Directory. Id, organization, source and creation time do not change.
-func (s *Store) UpdateDirectoryEntry(ctx context.Context, organization, id string, edit func(*storage.DirectoryEntry) error) (storage.DirectoryEntry, error) {
+func (s directoryStore) UpdateDirectoryEntry(ctx context.Context, organization, id string, edit func(*storage.DirectoryEntry) error) (storage.DirectoryEntry, error) {
 	var e storage.DirectoryEntry
 	err := s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
 		former, err := One(ctx, tx, scanEntry, customEntrySQL, organization, id)
@@ -226,7 +226,7 @@ func (s *Store) UpdateDirectoryEntry(ctx context.Context, organization, id strin
 }
 
 // DeleteDirectoryEntry implements storage.Directory.
-func (s *Store) DeleteDirectoryEntry(ctx context.Context, organization, id string) error {
+func (s directoryStore) DeleteDirectoryEntry(ctx context.Context, organization, id string) error {
 	return s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
 		if _, err := One(ctx, tx, scanEntry, customEntrySQL, organization, id); err != nil {
 			return err

@@ -21,7 +21,7 @@ func (t *texts) holds(d Dialect) {
 }
 
 // AddHold implements storage.Holds. A server that does not exist violates a foreign key, which is ErrNotFound.
-func (s *Store) AddHold(ctx context.Context, h storage.Hold, now time.Time) error {
+func (s holdsStore) AddHold(ctx context.Context, h storage.Hold, now time.Time) error {
 	return s.write(ctx, h.OrganizationID, func(ctx context.Context, tx Tx) error {
 		if _, err := tx.Exec(ctx, s.texts.forgetHolds, now.UnixMicro(), h.OrganizationID); err != nil {
 			return err
@@ -32,7 +32,7 @@ func (s *Store) AddHold(ctx context.Context, h storage.Hold, now time.Time) erro
 }
 
 // HoldStands implements storage.Holds.
-func (s *Store) HoldStands(ctx context.Context, organization, id string) (stands bool, err error) {
+func (s holdsStore) HoldStands(ctx context.Context, organization, id string) (stands bool, err error) {
 	err = s.read(ctx, organization, func(ctx context.Context, q Querier) (err error) {
 		stands, err = exists(ctx, q, holdSQL, organization, id)
 		return err
@@ -41,7 +41,7 @@ func (s *Store) HoldStands(ctx context.Context, organization, id string) (stands
 }
 
 // DeleteHold implements storage.Holds.
-func (s *Store) DeleteHold(ctx context.Context, organization, id string) error {
+func (s holdsStore) DeleteHold(ctx context.Context, organization, id string) error {
 	return s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
 		_, err := tx.Exec(ctx, deleteHoldSQL, organization, id)
 		return err
@@ -50,7 +50,7 @@ func (s *Store) DeleteHold(ctx context.Context, organization, id string) error {
 
 // TakeBackCalls implements storage.Holds. Most calls that clients cancel were not held: a read refuses them, and they
 // do not queue before the writers.
-func (s *Store) TakeBackCalls(ctx context.Context, organization, userID string, calls []string) error {
+func (s holdsStore) TakeBackCalls(ctx context.Context, organization, userID string, calls []string) error {
 	held := false
 	err := s.read(ctx, organization, func(ctx context.Context, q Querier) (err error) {
 		held, err = exists(ctx, q, s.texts.heldCalls, organization, userID, calls)

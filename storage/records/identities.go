@@ -47,7 +47,7 @@ func scanUser(r Row) (u storage.User, err error) {
 }
 
 // ResolveOrganization implements storage.Identities.
-func (s *Store) ResolveOrganization(ctx context.Context, claim storage.OrganizationClaim, now time.Time) (storage.Organization, error) {
+func (s identitiesStore) ResolveOrganization(ctx context.Context, claim storage.OrganizationClaim, now time.Time) (storage.Organization, error) {
 	if claim.Issuer == "" || claim.ID == "" && (claim.Slug == "" || claim.DerivedID == "") {
 		return storage.Organization{}, errors.New("resolving an organization: the claim names none")
 	}
@@ -109,7 +109,7 @@ func resolveOrganization(ctx context.Context, q Querier, claim storage.Organizat
 }
 
 // ResolveUser implements storage.Identities.
-func (s *Store) ResolveUser(ctx context.Context, claim storage.UserClaim, now time.Time) (storage.User, error) {
+func (s identitiesStore) ResolveUser(ctx context.Context, claim storage.UserClaim, now time.Time) (storage.User, error) {
 	if claim.Issuer == "" || claim.Subject == "" || claim.DerivedID == "" {
 		return storage.User{}, errors.New("resolving a user: the claim names none")
 	}
@@ -240,7 +240,7 @@ func freeUserID(ctx context.Context, q Querier, claim storage.UserClaim) (string
 }
 
 // Organizations implements [storage.Identities].
-func (s *Store) Organizations(ctx context.Context) (all []storage.Organization, err error) {
+func (s identitiesStore) Organizations(ctx context.Context) (all []storage.Organization, err error) {
 	err = s.readAcross(ctx, func(ctx context.Context, q Querier) (err error) {
 		all, err = Many(ctx, q, scanOrganization, organizationsSQL)
 		return err
@@ -249,7 +249,7 @@ func (s *Store) Organizations(ctx context.Context) (all []storage.Organization, 
 }
 
 // Organization implements [storage.Identities].
-func (s *Store) Organization(ctx context.Context, id string) (o storage.Organization, err error) {
+func (s identitiesStore) Organization(ctx context.Context, id string) (o storage.Organization, err error) {
 	err = s.readToAuthenticate(ctx, Of(id), func(ctx context.Context, q Querier) (err error) {
 		o, err = One(ctx, q, scanOrganization, organizationByIDSQL, id)
 		return err
@@ -258,7 +258,7 @@ func (s *Store) Organization(ctx context.Context, id string) (o storage.Organiza
 }
 
 // User implements storage.Identities.
-func (s *Store) User(ctx context.Context, organization, id string) (u storage.User, err error) {
+func (s identitiesStore) User(ctx context.Context, organization, id string) (u storage.User, err error) {
 	err = s.readToAuthenticate(ctx, Of(organization), func(ctx context.Context, q Querier) (err error) {
 		u, err = One(ctx, q, scanUser, userSQL, organization, id)
 		return err
@@ -267,7 +267,7 @@ func (s *Store) User(ctx context.Context, organization, id string) (u storage.Us
 }
 
 // RevokeUser implements storage.Identities.
-func (s *Store) RevokeUser(ctx context.Context, organization, id string, at time.Time) (u storage.User, err error) {
+func (s identitiesStore) RevokeUser(ctx context.Context, organization, id string, at time.Time) (u storage.User, err error) {
 	err = s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
 		if u, err = One(ctx, tx, scanUser, userSQL, organization, id); err != nil {
 			return err
@@ -279,6 +279,11 @@ func (s *Store) RevokeUser(ctx context.Context, organization, id string, at time
 		if err != nil {
 			return err
 		}
+		ended, err := tx.Exec(ctx, deleteLoginsOfUserSQL, organization, id)
+		if err != nil {
+			return err
+		}
+		changed = changed || ended > 0
 		if micros(at).After(u.RevokedAt) {
 			u.RevokedAt, changed = micros(at), true
 			if err := execOne(ctx, tx, revokeUserSQL, organization, id, u.RevokedAt.UnixMicro()); err != nil {
@@ -297,7 +302,7 @@ func (s *Store) RevokeUser(ctx context.Context, organization, id string, at time
 }
 
 // LogOutUser implements storage.Identities.
-func (s *Store) LogOutUser(ctx context.Context, organization, id string, begun time.Time) error {
+func (s identitiesStore) LogOutUser(ctx context.Context, organization, id string, begun time.Time) error {
 	return s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
 		u, err := One(ctx, tx, scanUser, userSQL, organization, id)
 		if err != nil || !micros(begun).After(u.LoggedOutAt) { // the statement checks again: another node may have written since

@@ -42,7 +42,7 @@ func checkProviderName(configured storage.ConfiguredModels, name string) error {
 }
 
 // CreateLLMProvider implements storage.Models.
-func (s *Store) CreateLLMProvider(ctx context.Context, configured storage.ConfiguredModels, p storage.LLMProvider) error {
+func (s modelsStore) CreateLLMProvider(ctx context.Context, configured storage.ConfiguredModels, p storage.LLMProvider) error {
 	if _, taken := configured.Providers[p.ID]; taken {
 		return &storage.ConflictError{Field: "id"}
 	}
@@ -59,7 +59,7 @@ func (s *Store) CreateLLMProvider(ctx context.Context, configured storage.Config
 }
 
 // LLMProvider implements storage.Models.
-func (s *Store) LLMProvider(ctx context.Context, organization, id string) (p storage.LLMProvider, err error) {
+func (s modelsStore) LLMProvider(ctx context.Context, organization, id string) (p storage.LLMProvider, err error) {
 	err = s.read(ctx, organization, func(ctx context.Context, q Querier) (err error) {
 		p, err = One(ctx, q, scanLLMProvider, llmProviderSQL, organization, id)
 		return err
@@ -68,7 +68,7 @@ func (s *Store) LLMProvider(ctx context.Context, organization, id string) (p sto
 }
 
 // UpdateLLMProvider implements storage.Models.
-func (s *Store) UpdateLLMProvider(ctx context.Context, configured storage.ConfiguredModels, organization, id string,
+func (s modelsStore) UpdateLLMProvider(ctx context.Context, configured storage.ConfiguredModels, organization, id string,
 	edit func(*storage.LLMProvider) error,
 ) (p storage.LLMProvider, err error) {
 	err = s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
@@ -103,7 +103,7 @@ func (s *Store) UpdateLLMProvider(ctx context.Context, configured storage.Config
 }
 
 // DeleteLLMProvider implements storage.Models.
-func (s *Store) DeleteLLMProvider(ctx context.Context, organization, id string) error {
+func (s modelsStore) DeleteLLMProvider(ctx context.Context, organization, id string) error {
 	return s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
 		if err := execOne(ctx, tx, deleteProviderSQL, organization, id); err != nil {
 			return err

@@ -74,7 +74,7 @@ func smartArgs(m storage.SmartModel) ([]any, error) {
 }
 
 // ModelSet implements storage.Models.
-func (s *Store) ModelSet(ctx context.Context, organization string) (set storage.ModelSet, err error) {
+func (s modelsStore) ModelSet(ctx context.Context, organization string) (set storage.ModelSet, err error) {
 	err = s.readSnapshot(ctx, organization, func(ctx context.Context, q Querier) (err error) {
 		if set.Providers, err = Many(ctx, q, scanLLMProvider, llmProvidersSQL, organization); err != nil {
 			return err
@@ -92,7 +92,7 @@ func (s *Store) ModelSet(ctx context.Context, organization string) (set storage.
 }
 
 // CreateModelMapping implements storage.Models.
-func (s *Store) CreateModelMapping(ctx context.Context, configured storage.ConfiguredModels, m storage.ModelMapping) error {
+func (s modelsStore) CreateModelMapping(ctx context.Context, configured storage.ConfiguredModels, m storage.ModelMapping) error {
 	args, err := mappingArgs(m)
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (s *Store) CreateModelMapping(ctx context.Context, configured storage.Confi
 }
 
 // ModelMapping implements storage.Models.
-func (s *Store) ModelMapping(ctx context.Context, organization, id string) (m storage.ModelMapping, err error) {
+func (s modelsStore) ModelMapping(ctx context.Context, organization, id string) (m storage.ModelMapping, err error) {
 	err = s.read(ctx, organization, func(ctx context.Context, q Querier) (err error) {
 		m, err = One(ctx, q, scanMapping, mappingSQL, organization, id)
 		return err
@@ -125,7 +125,7 @@ func (s *Store) ModelMapping(ctx context.Context, organization, id string) (m st
 }
 
 // UpdateModelMapping implements storage.Models.
-func (s *Store) UpdateModelMapping(ctx context.Context, configured storage.ConfiguredModels, organization, id string,
+func (s modelsStore) UpdateModelMapping(ctx context.Context, configured storage.ConfiguredModels, organization, id string,
 	edit func(*storage.ModelMapping) error,
 ) (m storage.ModelMapping, err error) {
 	err = s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
@@ -174,7 +174,7 @@ func (s *Store) UpdateModelMapping(ctx context.Context, configured storage.Confi
 }
 
 // DeleteModelMapping implements storage.Models.
-func (s *Store) DeleteModelMapping(ctx context.Context, organization, id string) error {
+func (s modelsStore) DeleteModelMapping(ctx context.Context, organization, id string) error {
 	return s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
 		m, err := One(ctx, tx, scanMapping, mappingSQL, organization, id)
 		if err != nil {
@@ -191,7 +191,7 @@ func (s *Store) DeleteModelMapping(ctx context.Context, organization, id string)
 }
 
 // CreateSmartModel implements storage.Models.
-func (s *Store) CreateSmartModel(ctx context.Context, configured storage.ConfiguredModels, m storage.SmartModel) error {
+func (s modelsStore) CreateSmartModel(ctx context.Context, configured storage.ConfiguredModels, m storage.SmartModel) error {
 	args, err := smartArgs(m)
 	if err != nil {
 		return err
@@ -215,7 +215,7 @@ func (s *Store) CreateSmartModel(ctx context.Context, configured storage.Configu
 }
 
 // SmartModel implements storage.Models.
-func (s *Store) SmartModel(ctx context.Context, organization, id string) (m storage.SmartModel, err error) {
+func (s modelsStore) SmartModel(ctx context.Context, organization, id string) (m storage.SmartModel, err error) {
 	err = s.read(ctx, organization, func(ctx context.Context, q Querier) (err error) {
 		m, err = One(ctx, q, scanSmart, smartSQL, organization, id)
 		return err
@@ -224,7 +224,7 @@ func (s *Store) SmartModel(ctx context.Context, organization, id string) (m stor
 }
 
 // UpdateSmartModel implements storage.Models.
-func (s *Store) UpdateSmartModel(ctx context.Context, configured storage.ConfiguredModels, organization, id string,
+func (s modelsStore) UpdateSmartModel(ctx context.Context, configured storage.ConfiguredModels, organization, id string,
 	edit func(*storage.SmartModel) error,
 ) (m storage.SmartModel, err error) {
 	err = s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
@@ -270,7 +270,7 @@ func (s *Store) UpdateSmartModel(ctx context.Context, configured storage.Configu
 }
 
 // DeleteSmartModel implements storage.Models. Nothing refers to a smart model.
-func (s *Store) DeleteSmartModel(ctx context.Context, organization, id string) error {
+func (s modelsStore) DeleteSmartModel(ctx context.Context, organization, id string) error {
 	return s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
 		if err := execOne(ctx, tx, deleteSmartSQL, organization, id); err != nil {
 			return err

@@ -35,7 +35,7 @@ func scanOAuthClient(r Row) (c storage.OAuthClient, err error) {
 }
 
 // OAuthClient implements storage.Servers.
-func (s *Store) OAuthClient(ctx context.Context, organization, serverID string) (c storage.OAuthClient, err error) {
+func (s serversStore) OAuthClient(ctx context.Context, organization, serverID string) (c storage.OAuthClient, err error) {
 	err = s.read(ctx, organization, func(ctx context.Context, q Querier) (err error) {
 		c, err = One(ctx, q, scanOAuthClient, oauthClientSQL, organization, serverID)
 		return err
@@ -44,7 +44,7 @@ func (s *Store) OAuthClient(ctx context.Context, organization, serverID string) 
 }
 
 // PutOAuthClient implements storage.Servers.
-func (s *Store) PutOAuthClient(ctx context.Context, c storage.OAuthClient, former string) error {
+func (s serversStore) PutOAuthClient(ctx context.Context, c storage.OAuthClient, former string) error {
 	args := []any{c.OrganizationID, c.ServerID, c.Issuer, c.ClientID, c.SealedSecret, c.AuthMethod, c.Kind, c.RedirectURI,
 		jsonText(learned{c.Endpoints, c.Origin}), jsonText(c.Scopes), boolean(c.IssuerInResponse), c.CreatedAt.UnixMicro(),
 		c.SecretExpiresAt.UnixMicro(), boolean(c.RefreshResourceOff), boolean(c.Refused)}

@@ -33,7 +33,7 @@ const (
 )
 
 // EmptyOrganizations implements [storage.Identities].
-func (s *Store) EmptyOrganizations(ctx context.Context) (empty []storage.Organization, err error) {
+func (s identitiesStore) EmptyOrganizations(ctx context.Context) (empty []storage.Organization, err error) {
 	err = s.readAcross(ctx, func(ctx context.Context, q Querier) (err error) {
 		empty, err = Many(ctx, q, scanOrganization, listEmptyOrganizationsSQL)
 		return err
@@ -44,7 +44,7 @@ func (s *Store) EmptyOrganizations(ctx context.Context) (empty []storage.Organiz
 // DeleteOrganization implements [storage.Identities]. It works across organizations because its audit record belongs
 // to the caller's. A row that another node makes in the organization at the same moment refers to it, and the
 // database refuses one of the two.
-func (s *Store) DeleteOrganization(ctx context.Context, id string) (o storage.Organization, err error) {
+func (s identitiesStore) DeleteOrganization(ctx context.Context, id string) (o storage.Organization, err error) {
 	err = s.writeAcross(ctx, IdentityLock, func(ctx context.Context, tx Tx) (err error) {
 		if o, err = One(ctx, tx, scanOrganization, organizationByIDSQL, id); err != nil {
 			return err

@@ -65,7 +65,7 @@ func scanPolicy(r Row) (p storage.Policy, err error) {
 }
 
 // CreatePolicy implements storage.Policies.
-func (s *Store) CreatePolicy(ctx context.Context, p storage.Policy) (view storage.PolicyView, err error) {
+func (s policiesStore) CreatePolicy(ctx context.Context, p storage.Policy) (view storage.PolicyView, err error) {
 	err = s.write(ctx, p.OrganizationID, func(ctx context.Context, tx Tx) error {
 		if err := checkReferences(ctx, tx, p, true, true); err != nil {
 			return err
@@ -91,7 +91,7 @@ func (s *Store) CreatePolicy(ctx context.Context, p storage.Policy) (view storag
 }
 
 // UpdatePolicy implements storage.Policies.
-func (s *Store) UpdatePolicy(ctx context.Context, organization, id, by string, now time.Time, edit func(*storage.Policy) error) (view storage.PolicyView, err error) {
+func (s policiesStore) UpdatePolicy(ctx context.Context, organization, id, by string, now time.Time, edit func(*storage.Policy) error) (view storage.PolicyView, err error) {
 	err = s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
 		if err := updatePolicy(ctx, tx, organization, id, by, now, edit); err != nil {
 			return err
@@ -106,7 +106,7 @@ func (s *Store) UpdatePolicy(ctx context.Context, organization, id, by string, n
 }
 
 // UpdatePolicies implements storage.Policies.
-func (s *Store) UpdatePolicies(ctx context.Context, organization string, ids []string, by string, now time.Time, edit func(*storage.Policy) error) error {
+func (s policiesStore) UpdatePolicies(ctx context.Context, organization string, ids []string, by string, now time.Time, edit func(*storage.Policy) error) error {
 	return s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
 		for _, id := range ids {
 			if err := updatePolicy(ctx, tx, organization, id, by, now, edit); err != nil {

@@ -81,7 +81,7 @@ func nameAgents(ctx context.Context, q Querier, v storage.PolicyView) (storage.P
 }
 
 // Policy implements storage.Policies.
-func (s *Store) Policy(ctx context.Context, organization, id string) (v storage.PolicyView, err error) {
+func (s policiesStore) Policy(ctx context.Context, organization, id string) (v storage.PolicyView, err error) {
 	err = s.readSnapshot(ctx, organization, func(ctx context.Context, q Querier) (err error) {
 		v, err = readPolicy(ctx, q, organization, id)
 		return err
@@ -90,7 +90,7 @@ func (s *Store) Policy(ctx context.Context, organization, id string) (v storage.
 }
 
 // PolicyByName implements storage.Policies.
-func (s *Store) PolicyByName(ctx context.Context, organization, name string) (v storage.PolicyView, err error) {
+func (s policiesStore) PolicyByName(ctx context.Context, organization, name string) (v storage.PolicyView, err error) {
 	err = s.readSnapshot(ctx, organization, func(ctx context.Context, q Querier) (err error) {
 		if v, err = One(ctx, q, scanPolicyView, policyViewByNameSQL, organization, name); err != nil {
 			return err
@@ -102,7 +102,7 @@ func (s *Store) PolicyByName(ctx context.Context, organization, name string) (v 
 }
 
 // Policies implements storage.Policies.
-func (s *Store) Policies(ctx context.Context, f storage.PolicyFilter) (page storage.Page[storage.PolicyView], err error) {
+func (s policiesStore) Policies(ctx context.Context, f storage.PolicyFilter) (page storage.Page[storage.PolicyView], err error) {
 	var status [4]string
 	places(status[:], f.Status, storage.PolicyDraft, storage.PolicyActive, storage.PolicyInactive, storage.PolicyArchived)
 	args := []any{f.OrganizationID, strings.ToLower(f.Search), len(f.Status), status[0], status[1], status[2], status[3],
@@ -133,7 +133,7 @@ func (s *Store) Policies(ctx context.Context, f storage.PolicyFilter) (page stor
 }
 
 // PolicySummary implements storage.Policies.
-func (s *Store) PolicySummary(ctx context.Context, organization string) (map[storage.PolicyStatus]int, error) {
+func (s policiesStore) PolicySummary(ctx context.Context, organization string) (map[storage.PolicyStatus]int, error) {
 	type group struct {
 		status storage.PolicyStatus
 		count  int
@@ -156,7 +156,7 @@ func (s *Store) PolicySummary(ctx context.Context, organization string) (map[sto
 }
 
 // ServerPolicies implements storage.Policies.
-func (s *Store) ServerPolicies(ctx context.Context, organization, serverID string) (policies []storage.Policy, err error) {
+func (s policiesStore) ServerPolicies(ctx context.Context, organization, serverID string) (policies []storage.Policy, err error) {
 	err = s.read(ctx, organization, func(ctx context.Context, q Querier) (err error) {
 		policies, err = Many(ctx, q, scanPolicy, serverPoliciesSQL, organization, serverID)
 		return err
@@ -165,7 +165,7 @@ func (s *Store) ServerPolicies(ctx context.Context, organization, serverID strin
 }
 
 // OverlappingPolicies implements storage.Policies.
-func (s *Store) OverlappingPolicies(ctx context.Context, organization, serverID string, applicationIDs []string, exclude string) (policies []storage.Policy, err error) {
+func (s policiesStore) OverlappingPolicies(ctx context.Context, organization, serverID string, applicationIDs []string, exclude string) (policies []storage.Policy, err error) {
 	if len(applicationIDs) == 0 {
 		applicationIDs = []string{""}
 	}
@@ -192,7 +192,7 @@ func scanRevision(r Row) (v storage.PolicyRevision, err error) {
 }
 
 // PolicyRevisions implements storage.Policies.
-func (s *Store) PolicyRevisions(ctx context.Context, organization, id string, page storage.PageRequest) (revisions storage.Page[storage.PolicyRevision], err error) {
+func (s policiesStore) PolicyRevisions(ctx context.Context, organization, id string, page storage.PageRequest) (revisions storage.Page[storage.PolicyRevision], err error) {
 	limit, offset := window(page)
 	err = s.readSnapshot(ctx, organization, func(ctx context.Context, q Querier) (err error) {
 		found, err := exists(ctx, q, policyExistsSQL, organization, id)

@@ -212,8 +212,8 @@ func TestTextsAreConstants(t *testing.T) {
 			})
 		}
 	}
-	if len(made) != 19 {
-		t.Errorf("%d texts are made, not 19: %v", len(made), slices.Sorted(maps.Keys(made)))
+	if len(made) != 20 {
+		t.Errorf("%d texts are made, not 20: %v", len(made), slices.Sorted(maps.Keys(made)))
 	}
 }
 

@@ -53,7 +53,7 @@ func clone[T any](v *T) *T {
 }
 
 // CreateRateLimit implements storage.RateLimits.
-func (s *Store) CreateRateLimit(ctx context.Context, l storage.RateLimit) error {
+func (s rateLimitsStore) CreateRateLimit(ctx context.Context, l storage.RateLimit) error {
 	return s.write(ctx, l.OrganizationID, func(ctx context.Context, tx Tx) error {
 		if _, err := tx.Exec(ctx, insertRateLimitSQL, rateLimitArgs(l)...); err != nil {
 			return err
@@ -64,7 +64,7 @@ func (s *Store) CreateRateLimit(ctx context.Context, l storage.RateLimit) error 
 }
 
 // RateLimits implements storage.RateLimits.
-func (s *Store) RateLimits(ctx context.Context, organization string) (limits []storage.RateLimit, err error) {
+func (s rateLimitsStore) RateLimits(ctx context.Context, organization string) (limits []storage.RateLimit, err error) {
 	err = s.read(ctx, organization, func(ctx context.Context, q Querier) (err error) {
 		limits, err = Many(ctx, q, scanRateLimit, rateLimitsSQL, organization)
 		return err
@@ -73,7 +73,7 @@ func (s *Store) RateLimits(ctx context.Context, organization string) (limits []s
 }
 
 // EnabledRateLimits implements storage.RateLimits.
-func (s *Store) EnabledRateLimits(ctx context.Context, organization string) (limits []storage.RateLimit, err error) {
+func (s rateLimitsStore) EnabledRateLimits(ctx context.Context, organization string) (limits []storage.RateLimit, err error) {
 	err = s.read(ctx, organization, func(ctx context.Context, q Querier) (err error) {
 		limits, err = Many(ctx, q, scanRateLimit, enabledRateLimitsSQL, organization)
 		return err
@@ -82,7 +82,7 @@ func (s *Store) EnabledRateLimits(ctx context.Context, organization string) (lim
 }
 
 // RateLimit implements storage.RateLimits.
-func (s *Store) RateLimit(ctx context.Context, organization, id string) (l storage.RateLimit, err error) {
+func (s rateLimitsStore) RateLimit(ctx context.Context, organization, id string) (l storage.RateLimit, err error) {
 	err = s.read(ctx, organization, func(ctx context.Context, q Querier) (err error) {
 		l, err = One(ctx, q, scanRateLimit, rateLimitSQL, organization, id)
 		return err
@@ -91,7 +91,7 @@ func (s *Store) RateLimit(ctx context.Context, organization, id string) (l stora
 }
 
 // UpdateRateLimit implements storage.RateLimits.
-func (s *Store) UpdateRateLimit(ctx context.Context, organization, id string, edit func(*storage.RateLimit) error) (l storage.RateLimit, err error) {
+func (s rateLimitsStore) UpdateRateLimit(ctx context.Context, organization, id string, edit func(*storage.RateLimit) error) (l storage.RateLimit, err error) {
 	err = s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
 		former, err := One(ctx, tx, scanRateLimit, rateLimitSQL, organization, id)
 		if err != nil {
@@ -119,7 +119,7 @@ func (s *Store) UpdateRateLimit(ctx context.Context, organization, id string, ed
 }
 
 // DeleteRateLimit implements storage.RateLimits.
-func (s *Store) DeleteRateLimit(ctx context.Context, organization, id string) error {
+func (s rateLimitsStore) DeleteRateLimit(ctx context.Context, organization, id string) error {
 	return s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
 		if err := execOne(ctx, tx, deleteRateLimitSQL, organization, id); err != nil {
 			return err

@@ -28,7 +28,7 @@ func scanRevocation(r Row) (v storage.Revocation, err error) {
 }
 
 // AddRevocation implements storage.Revocations.
-func (s *Store) AddRevocation(ctx context.Context, v storage.Revocation) error {
+func (s revocationsStore) AddRevocation(ctx context.Context, v storage.Revocation) error {
 	return s.write(ctx, v.OrganizationID, func(ctx context.Context, tx Tx) error { return insertRevocation(ctx, tx, v) })
 }
 
@@ -82,7 +82,7 @@ func endedCredential(ctx context.Context, tx Tx, e storage.Ended) error {
 }
 
 // DueRevocations implements storage.Revocations.
-func (s *Store) DueRevocations(ctx context.Context, now time.Time, limit, share int) (due []storage.Revocation, err error) {
+func (s revocationsStore) DueRevocations(ctx context.Context, now time.Time, limit, share int) (due []storage.Revocation, err error) {
 	err = s.readAcross(ctx, func(ctx context.Context, q Querier) (err error) {
 		due, err = Many(ctx, q, scanRevocation, dueRevocationsSQL, now.UnixMicro(), limit, share)
 		return err
@@ -91,14 +91,14 @@ func (s *Store) DueRevocations(ctx context.Context, now time.Time, limit, share 
 }
 
 // PostponeRevocation implements storage.Revocations.
-func (s *Store) PostponeRevocation(ctx context.Context, v storage.Revocation, next time.Time, failed int) error {
+func (s revocationsStore) PostponeRevocation(ctx context.Context, v storage.Revocation, next time.Time, failed int) error {
 	return s.write(ctx, v.OrganizationID, func(ctx context.Context, tx Tx) error {
 		return execOne(ctx, tx, postponeRevocationSQL, v.OrganizationID, v.ID, v.NextAt.UnixMicro(), next.UnixMicro(), v.Attempts+failed)
 	})
 }
 
 // DeleteRevocation implements storage.Revocations.
-func (s *Store) DeleteRevocation(ctx context.Context, organization, id string) error {
+func (s revocationsStore) DeleteRevocation(ctx context.Context, organization, id string) error {
 	return s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
 		_, err := tx.Exec(ctx, deleteRevocationSQL, organization, id)
 		return err

@@ -95,7 +95,7 @@ func checkEntryVisible(ctx context.Context, q Querier, v storage.Server) error {
 }
 
 // CreateServer implements storage.Servers.
-func (s *Store) CreateServer(ctx context.Context, v storage.Server) error {
+func (s serversStore) CreateServer(ctx context.Context, v storage.Server) error {
 	return s.write(ctx, v.OrganizationID, func(ctx context.Context, tx Tx) error {
 		if err := checkEntryVisible(ctx, tx, v); err != nil {
 			return err
@@ -109,7 +109,7 @@ func (s *Store) CreateServer(ctx context.Context, v storage.Server) error {
 }
 
 // Servers implements storage.Servers.
-func (s *Store) Servers(ctx context.Context, f storage.ServerFilter) (page storage.Page[storage.ServerView], err error) {
+func (s serversStore) Servers(ctx context.Context, f storage.ServerFilter) (page storage.Page[storage.ServerView], err error) {
 	var status [3]string
 	var connection [4]string
 	places(status[:], f.Status, storage.ServerPending, storage.ServerActive, storage.ServerError)
@@ -138,7 +138,7 @@ func places[T ~string](to []string, wanted []T, known ...T) {
 }
 
 // Server implements storage.Servers.
-func (s *Store) Server(ctx context.Context, organization, id string) (v storage.Server, err error) {
+func (s serversStore) Server(ctx context.Context, organization, id string) (v storage.Server, err error) {
 	err = s.read(ctx, organization, func(ctx context.Context, q Querier) (err error) {
 		v, err = One(ctx, q, scanServer, serverSQL, organization, id)
 		return err
@@ -147,7 +147,7 @@ func (s *Store) Server(ctx context.Context, organization, id string) (v storage.
 }
 
 // ServerBySlug implements storage.Servers.
-func (s *Store) ServerBySlug(ctx context.Context, organization, slug string) (v storage.Server, err error) {
+func (s serversStore) ServerBySlug(ctx context.Context, organization, slug string) (v storage.Server, err error) {
 	err = s.read(ctx, organization, func(ctx context.Context, q Querier) (err error) {
 		v, err = One(ctx, q, scanServer, serverBySlugSQL, organization, slug)
 		return err
@@ -156,12 +156,12 @@ func (s *Store) ServerBySlug(ctx context.Context, organization, slug string) (v 
 }
 
 // UpdateServer implements storage.Servers.
-func (s *Store) UpdateServer(ctx context.Context, organization, id string, edit func(*storage.Server) error) (storage.Server, error) {
+func (s serversStore) UpdateServer(ctx context.Context, organization, id string, edit func(*storage.Server) error) (storage.Server, error) {
 	return s.UpdateServerAndClient(ctx, organization, id, func(v *storage.Server) (bool, error) { return false, edit(v) })
 }
 
 // UpdateServerAndClient implements storage.Servers. Id, organization, creator and creation time do not change.
-func (s *Store) UpdateServerAndClient(ctx context.Context, organization, id string, edit func(*storage.Server) (bool, error)) (storage.Server, error) {
+func (s serversStore) UpdateServerAndClient(ctx context.Context, organization, id string, edit func(*storage.Server) (bool, error)) (storage.Server, error) {
 	var v storage.Server
 	err := s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
 		former, err := One(ctx, tx, scanServer, serverSQL, organization, id)
@@ -213,7 +213,7 @@ func (s *Store) UpdateServerAndClient(ctx context.Context, organization, id stri
 }
 
 // NoteServer implements storage.Servers.
-func (s *Store) NoteServer(ctx context.Context, organization, id string, seen time.Time, problem string) error {
+func (s serversStore) NoteServer(ctx context.Context, organization, id string, seen time.Time, problem string) error {
 	return s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
 		_, err := tx.Exec(ctx, noteServerSQL, organization, id, seen.UnixMicro(), problem)
 		return err
@@ -221,7 +221,7 @@ func (s *Store) NoteServer(ctx context.Context, organization, id string, seen ti
 }
 
 // NoteModern implements storage.Servers.
-func (s *Store) NoteModern(ctx context.Context, organization, id string, modern bool) error {
+func (s serversStore) NoteModern(ctx context.Context, organization, id string, modern bool) error {
 	return s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
 		_, err := tx.Exec(ctx, noteModernSQL, organization, id, boolean(modern))
 		return err
@@ -230,7 +230,7 @@ func (s *Store) NoteModern(ctx context.Context, organization, id string, modern 
 
 // DeleteServer implements storage.Servers. It does not wait for edits of the server's connections: they find theirs
 // deleted.
-func (s *Store) DeleteServer(ctx context.Context, organization, id, by string, now time.Time) (storage.DeletedServer, error) {
+func (s serversStore) DeleteServer(ctx context.Context, organization, id, by string, now time.Time) (storage.DeletedServer, error) {
 	var d storage.DeletedServer
 	err := s.write(ctx, organization, func(ctx context.Context, tx Tx) (err error) {
 		d = storage.DeletedServer{}

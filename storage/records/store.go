@@ -6,9 +6,59 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Store implements the records of a storage.Store. A store embeds it, and adds the methods that concern its database:
-// Ping, OnChange, Close.
+// Store implements the records of a storage.Store: a part for each kind. A store embeds it, and adds the methods that
+// concern its database: Ping, OnChange, Close.
 type Store struct {
+	identitiesStore
+	directoryStore
+	serversStore
+	connectionsStore
+	dataKeysStore
+	agentsStore
+	policiesStore
+	approvalsStore
+	holdsStore
+	conversationsStore
+	tasksStore
+	revocationsStore
+	loginsStore
+	clientsStore
+	toolPinsStore
+	auditsStore
+	apiKeysStore
+	rateLimitsStore
+	modelsStore
+	usageStore
+	tablesStore
+}
+
+// These are the parts of a Store. Their methods are in the files of their records.
+type (
+	identitiesStore    struct{ *work }
+	directoryStore     struct{ *work }
+	serversStore       struct{ *work }
+	connectionsStore   struct{ *work }
+	dataKeysStore      struct{ *work }
+	agentsStore        struct{ *work }
+	policiesStore      struct{ *work }
+	approvalsStore     struct{ *work }
+	holdsStore         struct{ *work }
+	conversationsStore struct{ *work }
+	tasksStore         struct{ *work }
+	revocationsStore   struct{ *work }
+	loginsStore        struct{ *work }
+	clientsStore       struct{ *work }
+	toolPinsStore      struct{ *work }
+	auditsStore        struct{ *work }
+	apiKeysStore       struct{ *work }
+	rateLimitsStore    struct{ *work }
+	modelsStore        struct{ *work }
+	usageStore         struct{ *work }
+	tablesStore        struct{ *work }
+)
+
+// work carries out the reads and writes of all parts.
+type work struct {
 	driver  Driver
 	dialect Dialect
 	texts   *texts
@@ -16,45 +66,51 @@ type Store struct {
 
 // New makes the records of a store. It does not use the driver yet.
 func New(driver Driver, dialect Dialect) *Store {
-	return &Store{driver: driver, dialect: dialect, texts: dialect.texts()}
+	w := &work{driver: driver, dialect: dialect, texts: dialect.texts()}
+	return &Store{
+		identitiesStore{w}, directoryStore{w}, serversStore{w}, connectionsStore{w}, dataKeysStore{w}, agentsStore{w},
+		policiesStore{w}, approvalsStore{w}, holdsStore{w}, conversationsStore{w}, tasksStore{w}, revocationsStore{w},
+		loginsStore{w}, clientsStore{w}, toolPinsStore{w}, auditsStore{w}, apiKeysStore{w}, rateLimitsStore{w},
+		modelsStore{w}, usageStore{w}, tablesStore{w},
+	}
 }
 
-func (s *Store) read(ctx context.Context, organization string, f func(ctx context.Context, q Querier) error) error {
+func (s *work) read(ctx context.Context, organization string, f func(ctx context.Context, q Querier) error) error {
 	return s.driver.Read(ctx, Access{Scope: Of(organization)}, f)
 }
 
 // readToAuthenticate reads like read, for authentication, for which every request waits.
-func (s *Store) readToAuthenticate(ctx context.Context, scope Scope, f func(ctx context.Context, q Querier) error) error {
+func (s *work) readToAuthenticate(ctx context.Context, scope Scope, f func(ctx context.Context, q Querier) error) error {
 	return s.driver.Read(ctx, Access{Scope: scope, Authenticates: true}, f)
 }
 
 // readAcross reads like read, over all organizations.
-func (s *Store) readAcross(ctx context.Context, f func(ctx context.Context, q Querier) error) error {
+func (s *work) readAcross(ctx context.Context, f func(ctx context.Context, q Querier) error) error {
 	return s.driver.Read(ctx, Access{Scope: Everyone}, f)
 }
 
-func (s *Store) readSnapshot(ctx context.Context, organization string, f func(ctx context.Context, q Querier) error) error {
+func (s *work) readSnapshot(ctx context.Context, organization string, f func(ctx context.Context, q Querier) error) error {
 	return s.driver.ReadSnapshot(ctx, Access{Scope: Of(organization)}, f)
 }
 
 // write runs f in a write transaction of an organization. Those of one organization run one after the other.
-func (s *Store) write(ctx context.Context, organization string, f func(ctx context.Context, tx Tx) error) error {
+func (s *work) write(ctx context.Context, organization string, f func(ctx context.Context, tx Tx) error) error {
 	return s.commit(ctx, Access{Scope: Of(organization)}, Lock{OrganizationLock, organization}, false, f)
 }
 
 // writeToAuthenticate writes like write, for authentication, for which requests wait.
-func (s *Store) writeToAuthenticate(ctx context.Context, scope Scope, lock LockKind, f func(ctx context.Context, tx Tx) error) error {
+func (s *work) writeToAuthenticate(ctx context.Context, scope Scope, lock LockKind, f func(ctx context.Context, tx Tx) error) error {
 	return s.commit(ctx, Access{Scope: scope, Authenticates: true}, Lock{Kind: lock}, false, f)
 }
 
 // writeAcross writes like write, over all organizations.
-func (s *Store) writeAcross(ctx context.Context, lock LockKind, f func(ctx context.Context, tx Tx) error) error {
+func (s *work) writeAcross(ctx context.Context, lock LockKind, f func(ctx context.Context, tx Tx) error) error {
 	return s.commit(ctx, Access{Scope: Everyone}, Lock{Kind: lock}, false, f)
 }
 
 // commit carries out every write. It records in the transaction the entries of storage.WithAudit, once, when f wrote
 // anything or always is true.
-func (s *Store) commit(ctx context.Context, a Access, lock Lock, always bool, f func(ctx context.Context, tx Tx) error) error {
+func (s *work) commit(ctx context.Context, a Access, lock Lock, always bool, f func(ctx context.Context, tx Tx) error) error {
 	audited := storage.AuditOf(ctx)
 	if audited == nil || len(audited.Entries) == 0 {
 		return s.driver.Write(ctx, a, lock, f)

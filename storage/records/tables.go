@@ -20,7 +20,7 @@ var columnKinds = map[string]storage.ColumnKind{
 }
 
 // Tables lists the tables in the order of Dialect.TableColumns.
-func (s *Store) Tables(ctx context.Context) (tables []storage.Table, err error) {
+func (s tablesStore) Tables(ctx context.Context) (tables []storage.Table, err error) {
 	type column struct {
 		table, name, kind string
 		key               int
@@ -53,7 +53,7 @@ func (s *Store) Tables(ctx context.Context) (tables []storage.Table, err error) 
 }
 
 // CountRows counts a table's rows.
-func (s *Store) CountRows(ctx context.Context, t storage.Table) (n int64, err error) {
+func (s tablesStore) CountRows(ctx context.Context, t storage.Table) (n int64, err error) {
 	made := TableStatements(t)
 	err = s.readAcross(ctx, func(ctx context.Context, q Querier) error {
 		counted, err := One(ctx, q, ScanInt, made.Count)
@@ -66,7 +66,7 @@ func (s *Store) CountRows(ctx context.Context, t storage.Table) (n int64, err er
 // Rows reads rows of a table in the order of its primary key, after a key; nil is the beginning. A value is an int64,
 // a string, a []byte or nil, according to its column. It reads at most limit rows, fewer when they are large, and
 // none only when there are none.
-func (s *Store) Rows(ctx context.Context, t storage.Table, after []any, limit int) (page [][]any, err error) {
+func (s tablesStore) Rows(ctx context.Context, t storage.Table, after []any, limit int) (page [][]any, err error) {
 	made := TableStatements(t)
 	err = s.readAcross(ctx, func(ctx context.Context, q Querier) error {
 		page = nil
@@ -144,7 +144,7 @@ func valueSize(v any) int {
 // ReplaceSealed replaces the sealed value that a row of Rows has in a column, and reports whether it did: not when
 // the row is gone or holds another value by now. Listeners are not told: the secret inside stays the same. It waits
 // for the organization's other writes.
-func (s *Store) ReplaceSealed(ctx context.Context, t storage.Table, row []any, column int, sealed []byte) (replaced bool, err error) {
+func (s tablesStore) ReplaceSealed(ctx context.Context, t storage.Table, row []any, column int, sealed []byte) (replaced bool, err error) {
 	made := TableStatements(t, column)
 	organization, ok := row[max(t.Column("organization_id"), 0)].(string)
 	if !ok {

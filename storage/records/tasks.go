@@ -27,7 +27,7 @@ func scanTask(r Row) (t storage.Task, err error) {
 }
 
 // AddTask implements storage.Tasks. A server that does not exist violates a foreign key, which is ErrNotFound.
-func (s *Store) AddTask(ctx context.Context, t storage.Task) error {
+func (s tasksStore) AddTask(ctx context.Context, t storage.Task) error {
 	created := t.CreatedAt.UnixMicro()
 	return s.write(ctx, t.OrganizationID, func(ctx context.Context, tx Tx) error {
 		if _, err := tx.Exec(ctx, formerTaskSQL, t.OrganizationID, t.ServerID, t.Digest, created); err != nil {
@@ -46,7 +46,7 @@ func (s *Store) AddTask(ctx context.Context, t storage.Task) error {
 }
 
 // Tasks implements storage.Tasks.
-func (s *Store) Tasks(ctx context.Context, of storage.TaskOwner, now time.Time) (tasks []storage.Task, err error) {
+func (s tasksStore) Tasks(ctx context.Context, of storage.TaskOwner, now time.Time) (tasks []storage.Task, err error) {
 	err = s.read(ctx, of.OrganizationID, func(ctx context.Context, q Querier) (err error) {
 		tasks, err = Many(ctx, q, scanTask, tasksSQL, of.OrganizationID, of.ServerID, of.UserID, of.Agent, now.UnixMicro())
 		return err
@@ -55,7 +55,7 @@ func (s *Store) Tasks(ctx context.Context, of storage.TaskOwner, now time.Time) 
 }
 
 // ForgetTasks implements storage.Tasks.
-func (s *Store) ForgetTasks(ctx context.Context, now time.Time) error {
+func (s tasksStore) ForgetTasks(ctx context.Context, now time.Time) error {
 	return s.writeAcross(ctx, NoLock, func(ctx context.Context, tx Tx) error {
 		_, err := tx.Exec(ctx, forgetTasksSQL, now.UnixMicro())
 		return err

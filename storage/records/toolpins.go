@@ -37,7 +37,7 @@ func putPins(ctx context.Context, tx Tx, pins ...storage.ToolPin) error {
 }
 
 // pinsOf reads the existing pins of tools.
-func (s *Store) pinsOf(ctx context.Context, q Querier, organization, serverID string, tools []storage.ObservedTool) ([]storage.ToolPin, error) {
+func (s *work) pinsOf(ctx context.Context, q Querier, organization, serverID string, tools []storage.ObservedTool) ([]storage.ToolPin, error) {
 	names := make([]string, len(tools))
 	for i := range tools {
 		names[i] = tools[i].Name
@@ -46,7 +46,7 @@ func (s *Store) pinsOf(ctx context.Context, q Querier, organization, serverID st
 }
 
 // ToolPins implements storage.ToolPins.
-func (s *Store) ToolPins(ctx context.Context, organization, serverID string) (pins []storage.ToolPin, err error) {
+func (s toolPinsStore) ToolPins(ctx context.Context, organization, serverID string) (pins []storage.ToolPin, err error) {
 	err = s.read(ctx, organization, func(ctx context.Context, q Querier) (err error) {
 		pins, err = Many(ctx, q, scanPin, pinsSQL, organization, serverID)
 		return err
@@ -55,7 +55,7 @@ func (s *Store) ToolPins(ctx context.Context, organization, serverID string) (pi
 }
 
 // ObserveTools implements storage.ToolPins. For a list without changes it only reads.
-func (s *Store) ObserveTools(ctx context.Context, organization, serverID string, tools []storage.ObservedTool, now time.Time) (changed []storage.ToolPin, err error) {
+func (s toolPinsStore) ObserveTools(ctx context.Context, organization, serverID string, tools []storage.ObservedTool, now time.Time) (changed []storage.ToolPin, err error) {
 	observe := func(ctx context.Context, q Querier) (write []storage.ToolPin, err error) {
 		found, err := exists(ctx, q, serverExistsSQL, organization, serverID)
 		if err != nil {
@@ -137,7 +137,7 @@ func observed(organization, serverID string, pins []storage.ToolPin, tools []sto
 }
 
 // AcceptTool implements storage.ToolPins.
-func (s *Store) AcceptTool(ctx context.Context, organization, serverID, name, hash, by string, now time.Time) (p storage.ToolPin, err error) {
+func (s toolPinsStore) AcceptTool(ctx context.Context, organization, serverID, name, hash, by string, now time.Time) (p storage.ToolPin, err error) {
 	err = s.write(ctx, organization, func(ctx context.Context, tx Tx) (err error) {
 		if p, err = One(ctx, tx, scanPin, pinSQL, organization, serverID, name); err != nil {
 			return err

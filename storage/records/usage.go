@@ -74,7 +74,7 @@ func scanUsage(r Row) (u storage.Usage, err error) {
 }
 
 // AddUsage implements storage.Usages.
-func (s *Store) AddUsage(ctx context.Context, batch storage.UsageBatch) (refused *storage.UsageRefused, err error) {
+func (s usageStore) AddUsage(ctx context.Context, batch storage.UsageBatch) (refused *storage.UsageRefused, err error) {
 	var r storage.UsageRefused
 	err = s.writeAcross(ctx, NoLock, func(ctx context.Context, tx Tx) error {
 		r = storage.UsageRefused{}
@@ -152,7 +152,7 @@ func addEach[T any](ctx context.Context, tx Tx, query string, rows []T, args fun
 }
 
 // Usage implements storage.Usages.
-func (s *Store) Usage(ctx context.Context, f storage.UsageFilter, by []storage.UsageDimension) (sums []storage.Usage, err error) {
+func (s usageStore) Usage(ctx context.Context, f storage.UsageFilter, by []storage.UsageDimension) (sums []storage.Usage, err error) {
 	var period time.Duration
 	var others [5]int64
 	for _, dimension := range by {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -238,11 +239,15 @@ func TestUpgrade(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	down, err := migrationFiles.ReadFile("migrations/0017_owners_and_holds.down.sql")
+	all, err := fs.Glob(migrationFiles, "migrations/*.down.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
-	runSQL(t, path, string(down)+`; DELETE FROM schema_migrations WHERE version = 17`)
+	down, err := migrationFiles.ReadFile(all[len(all)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	runSQL(t, path, fmt.Sprintf(`%s; DELETE FROM schema_migrations WHERE version = %d`, down, len(all)))
 	if s, err = Open(t.Context(), path, Options{}); err != nil {
 		t.Fatal(err)
 	}

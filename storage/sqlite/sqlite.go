@@ -16,6 +16,8 @@ import (
 
 	"github.com/durward-gateway/durward/storage"
 	"github.com/durward-gateway/durward/storage/records"
+	"github.com/durward-gateway/durward/storage/records/keylocks"
+	"github.com/durward-gateway/durward/storage/records/listeners"
 )
 
 // readers is the number of reads that run at once. SQLite reads come from the page cache: more connections than cores
@@ -41,8 +43,8 @@ type Store struct {
 	readers *sql.DB
 	reads   *preparedReads // on readers
 	timeout time.Duration
-	locks   records.KeyLocks
-	changes records.Listeners[string]
+	locks   keylocks.Locks
+	changes listeners.List[string]
 	closed  atomic.Bool
 	// failing is set when the disk refused a write, until one succeeds: Ping then tries a real write.
 	failing atomic.Bool

@@ -1,19 +1,20 @@
-package records
+// Package listeners keeps functions that are told of events.
+package listeners
 
 import (
 	"slices"
 	"sync"
 )
 
-// Listeners holds the functions registered with OnChange or OnClock, called in the order of their registration. The
+// List holds functions, such as those registered with OnChange or OnClock. They are called in the order of their registration. The
 // zero value is ready.
-type Listeners[T any] struct {
+type List[T any] struct {
 	mu  sync.Mutex
 	all []*func(T)
 }
 
 // Add registers f until cancel is called.
-func (l *Listeners[T]) Add(f func(T)) (cancel func()) {
+func (l *List[T]) Add(f func(T)) (cancel func()) {
 	entry := &f
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -26,7 +27,7 @@ func (l *Listeners[T]) Add(f func(T)) (cancel func()) {
 }
 
 // Notify calls every function.
-func (l *Listeners[T]) Notify(told T) {
+func (l *List[T]) Notify(told T) {
 	l.mu.Lock()
 	all := l.all
 	l.mu.Unlock()

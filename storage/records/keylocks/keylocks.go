@@ -1,4 +1,5 @@
-package records
+// Package keylocks lets one holder in the process work on a connection at a time.
+package keylocks
 
 import (
 	"context"
@@ -8,15 +9,15 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// KeyLocks provides mutual exclusion by connection. Waiters get their turn in the order of their arrival; an unlocked
+// Locks provides mutual exclusion by connection. Waiters get their turn in the order of their arrival; an unlocked
 // key takes no memory. The zero value is ready.
-type KeyLocks struct {
+type Locks struct {
 	mu   sync.Mutex
 	held map[storage.ConnectionKey][]chan struct{} // a locked key, and its waiters
 }
 
 // Acquire waits until the key is free or ctx ends. release must be called exactly once.
-func (l *KeyLocks) Acquire(ctx context.Context, key storage.ConnectionKey) (release func(), err error) {
+func (l *Locks) Acquire(ctx context.Context, key storage.ConnectionKey) (release func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -51,7 +52,7 @@ func (l *KeyLocks) Acquire(ctx context.Context, key storage.ConnectionKey) (rele
 	return nil, ctx.Err()
 }
 
-func (l *KeyLocks) release(key storage.ConnectionKey) {
+func (l *Locks) release(key storage.ConnectionKey) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	waiters := l.held[key]

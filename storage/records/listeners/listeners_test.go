@@ -1,4 +1,4 @@
-package records
+package listeners
 
 import (
 	"slices"
@@ -7,7 +7,7 @@ import (
 
 func TestListeners(t *testing.T) {
 	t.Parallel()
-	var listeners Listeners[int]
+	var listeners List[int]
 	var told []int
 	first := listeners.Add(func(n int) { told = append(told, n) })
 	second := listeners.Add(func(n int) { told = append(told, 10*n) })

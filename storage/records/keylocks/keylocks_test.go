@@ -1,4 +1,4 @@
-package records
+package keylocks
 
 import (
 	"context"
@@ -10,10 +10,10 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-func TestKeyLocksAreFairAndLeaveNothing(t *testing.T) {
+func TestLocksAreFairAndLeaveNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var locks KeyLocks
+		var locks Locks
 		key := storage.ConnectionKey{ServerID: "a"}
 		release, err := locks.Acquire(t.Context(), key)
 		if err != nil {
@@ -61,9 +61,9 @@ func TestKeyLocksAreFairAndLeaveNothing(t *testing.T) {
 }
 
 // A turn that comes at the moment a waiter gives up goes to the next: were it lost, the last one would wait forever.
-func TestKeyLocksPassOnRefusedTurns(t *testing.T) {
+func TestLocksPassOnRefusedTurns(t *testing.T) {
 	t.Parallel()
-	var locks KeyLocks
+	var locks Locks
 	key := storage.ConnectionKey{ServerID: "a"}
 	for range 500 {
 		synctest.Test(t, func(t *testing.T) {

@@ -1,0 +1,114 @@
+package storage
+
+import (
+	"errors"
+	"time"
+)
+
+// ErrReplayed says that a code or a refresh token was used before: two parties hold it, and the login was ended.
+var ErrReplayed = errors.New("used before")
+
+// These are bounds of logins.
+const (
+	// MaxLogins is the largest number of logins of a user.
+	MaxLogins = 200
+	// MaxConsents is the largest number of consents of a user.
+	MaxConsents = 500
+	// RenewalLimit is the time that a node has to ask an identity provider for new facts about a login.
+	RenewalLimit = 30 * time.Second
+	// MaxUnusedClients is the largest number of registered clients with which nobody has logged in.
+	MaxUnusedClients = 10_000
+	// UnusedClientLifetime is the time that somebody has to log in with a registered client.
+	UnusedClientLifetime = 24 * time.Hour
+	// IdleClientLifetime is the time for which a registered client is kept after its last login.
+	IdleClientLifetime = 180 * 24 * time.Hour
+)
+
+// Login is a user's login with an OAuth client, from the user's consent until the login ends. Access tokens name it in
+// their claim sid.
+type Login struct {
+	ID             string
+	OrganizationID string
+	UserID         string
+	// ClientID is the OAuth client's id, and ClientName its name at the time of the login.
+	ClientID, ClientName string
+	// Resource is the audience of the login's access tokens (RFC 8707).
+	Resource string
+	// Issuer is the identity provider at which the user logged in, and Audience the gateway's client there.
+	Issuer, Audience string
+	CreatedAt        time.Time
+	// UsedAt is the time at which the client last got tokens.
+	UsedAt time.Time
+	// ExpiresAt is the time at which the login ends when its client gets no tokens before, and EndsAt the time at which it
+	// ends even so.
+	ExpiresAt, EndsAt time.Time
+	// RedirectURI and Challenge are those of the authorization request: the code is good for these alone (RFC 7636).
+	RedirectURI, Challenge string
+	// RedeemedAt is the time at which the code was exchanged for tokens; zero before, when ExpiresAt is
+	// the code's.
+	RedeemedAt time.Time
+	// Generation is the number of the newest refresh token. It was made at RotatedAt.
+	Generation int
+	RotatedAt  time.Time
+	// Facts holds the roles and groups that the identity provider named last, at FactsAt.
+	Facts   LoginFacts
+	FactsAt time.Time
+	// SealedRefresh is the refresh token that the identity provider gave; nil when it gave none.
+	SealedRefresh []byte
+}
+
+// LoginFacts holds the names that an identity provider gave for a user. A list is empty when it named none.
+type LoginFacts struct {
+	Roles    []string `json:"roles,omitempty"`
+	Groups   []string `json:"groups,omitempty"`
+	Teams    []string `json:"teams,omitempty"`
+	Projects []string `json:"projects,omitempty"`
+}
+
+// LoginFilter selects logins of an organization.
+type LoginFilter struct {
+	OrganizationID string
+	UserID         string // "" for those of all users
+	// Now leaves out the logins that have ended by then.
+	Now  time.Time
+	Page PageRequest
+}
+
+// Consent says that a user lets a client act for them at a resource, from which pages of the client return.
+type Consent struct {
+	OrganizationID string
+	UserID         string
+	ClientID       string
+	Resource       string
+	// RedirectOrigin is the scheme, host and port of the client's redirect URI; loopback addresses have no port.
+	RedirectOrigin string
+	// ClientName is the name that the user saw.
+	ClientName string
+	CreatedAt  time.Time
+}
+
+// RegisteredClient is an OAuth client that registered itself (RFC 7591). It belongs to no organization: it is known
+// before anybody has logged in with it.
+type RegisteredClient struct {
+	ID   string
+	Name string
+	// AuthMethod is the client's token_endpoint_auth_method.
+	AuthMethod string
+	// SecretHash is the SHA-256 of the client's secret; nil for a public client.
+	SecretHash   []byte
+	RedirectURIs []string
+	GrantTypes   []string
+	CreatedAt    time.Time
+	// LoggedInAt is the time of the last login with it; zero when nobody logged in.
+	LoggedInAt time.Time
+}
+
+// SigningKey is a key that signs access tokens.
+type SigningKey struct {
+	ID     string // the kid of its tokens
+	Sealed []byte
+	// CreatedAt is the time from which the key is published.
+	CreatedAt time.Time
+	// ExpiresAt is the time at which the last token has ended that the key can have signed.
+	ExpiresAt time.Time
+}

@@ -1,0 +1,4 @@
+DROP TABLE signing_keys;
+DROP TABLE registered_clients;
+DROP TABLE consents;
+DROP TABLE logins;

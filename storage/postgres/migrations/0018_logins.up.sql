@@ -1,0 +1,65 @@
+-- oldest writer: 3
+-- A user's login with an OAuth client of the gateway, from the consent until it ends.
+CREATE TABLE logins (
+    id              TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    organization_id TEXT COLLATE "C" NOT NULL,
+    user_id         TEXT COLLATE "C" NOT NULL,
+    client_id       TEXT COLLATE "C" NOT NULL,
+    client_name     TEXT COLLATE "C" NOT NULL,
+    resource        TEXT COLLATE "C" NOT NULL,
+    issuer          TEXT COLLATE "C" NOT NULL,
+    audience        TEXT COLLATE "C" NOT NULL,
+    created_at      BIGINT           NOT NULL,
+    used_at         BIGINT           NOT NULL,
+    expires_at      BIGINT           NOT NULL, -- the login's, and the code's before it is redeemed
+    ends_at         BIGINT           NOT NULL, -- at the latest
+    redirect_uri    TEXT COLLATE "C" NOT NULL,
+    challenge       TEXT COLLATE "C" NOT NULL,
+    redeemed_at     BIGINT           NOT NULL,
+    generation      BIGINT           NOT NULL, -- of refresh tokens
+    rotated_at      BIGINT           NOT NULL,
+    facts           TEXT COLLATE "C" NOT NULL, -- JSON
+    facts_at        BIGINT           NOT NULL,
+    sealed_refresh  BYTEA, -- null: the identity provider gave none
+    renewing_at     BIGINT           NOT NULL, -- since when somebody asks the identity provider
+    FOREIGN KEY (organization_id, user_id) REFERENCES users (organization_id, id) ON DELETE CASCADE
+);
+CREATE INDEX logins_user ON logins (organization_id, user_id, created_at);
+CREATE INDEX logins_expiry ON logins (expires_at);
+ALTER TABLE logins ENABLE ROW LEVEL SECURITY;
+ALTER TABLE logins FORCE ROW LEVEL SECURITY;
+CREATE POLICY organization ON logins USING (current_setting('durward.organization', true) IN ('=' || organization_id, '*'));
+-- A user lets a client act for them at a resource.
+CREATE TABLE consents (
+    organization_id TEXT COLLATE "C" NOT NULL,
+    user_id         TEXT COLLATE "C" NOT NULL,
+    client_id       TEXT COLLATE "C" NOT NULL,
+    resource        TEXT COLLATE "C" NOT NULL,
+    redirect_origin TEXT COLLATE "C" NOT NULL,
+    client_name     TEXT COLLATE "C" NOT NULL,
+    created_at      BIGINT           NOT NULL,
+    PRIMARY KEY (organization_id, user_id, client_id, resource, redirect_origin),
+    FOREIGN KEY (organization_id, user_id) REFERENCES users (organization_id, id) ON DELETE CASCADE
+);
+ALTER TABLE consents ENABLE ROW LEVEL SECURITY;
+ALTER TABLE consents FORCE ROW LEVEL SECURITY;
+CREATE POLICY organization ON consents USING (current_setting('durward.organization', true) IN ('=' || organization_id, '*'));
+-- An OAuth client that registered itself, before anybody has logged in with it: of no organization.
+CREATE TABLE registered_clients (
+    id            TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    name          TEXT COLLATE "C" NOT NULL,
+    auth_method   TEXT COLLATE "C" NOT NULL,
+    secret_hash   BYTEA, -- null: a public client
+    redirect_uris TEXT COLLATE "C" NOT NULL, -- JSON
+    grant_types   TEXT COLLATE "C" NOT NULL, -- JSON
+    created_at    BIGINT           NOT NULL,
+    logged_in_at  BIGINT           NOT NULL
+);
+CREATE INDEX registered_clients_unused ON registered_clients (logged_in_at, created_at);
+-- A key that signs access tokens, of all organizations.
+CREATE TABLE signing_keys (
+    id         TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    sealed     BYTEA            NOT NULL,
+    created_at BIGINT           NOT NULL,
+    expires_at BIGINT           NOT NULL
+);

@@ -1,0 +1,466 @@
+package storagetest
+
+import (
+	"errors"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/durward-gateway/durward/storage"
+)
+
+// These are the limits with which the cases exchange refresh tokens.
+const (
+	idle  = 7 * 24 * time.Hour
+	grace = 30 * time.Second
+)
+
+// newLogin returns a login of userA1 with every member set whose code is good for a minute, not stored.
+func (b *bundle) newLogin() storage.Login {
+	return storage.Login{
+		ID: newID(), OrganizationID: b.orgA, UserID: b.userA1, ClientID: "https://client.example.com/id.json", ClientName: "An editor",
+		Resource: "https://gateway.example.com/mcp/notes", Issuer: issuer, Audience: "durward", CreatedAt: start, UsedAt: start,
+		ExpiresAt: start.Add(time.Minute), EndsAt: start.Add(30 * 24 * time.Hour), RedirectURI: "http://127.0.0.1:1/back", Challenge: "challenge",
+		Facts: storage.LoginFacts{Roles: []string{"admin"}, Groups: []string{"sales", "Zürich"}, Teams: []string{"a"}, Projects: []string{"p"}}, FactsAt: start, SealedRefresh: []byte{0, 1, 0xff},
+	}
+}
+
+// login stores a login whose code was redeemed at start.
+func (b *bundle) login(t *testing.T, change func(*storage.Login)) storage.Login {
+	t.Helper()
+	l := b.newLogin()
+	if change != nil {
+		change(&l)
+	}
+	noError(t, b.CreateLogin(t.Context(), l))
+	l, err := b.RedeemLogin(t.Context(), l.OrganizationID, l.ID, l.CreatedAt, l.CreatedAt.Add(idle))
+	noError(t, err)
+	return l
+}
+
+// changes counts the changes of orgA that a call reports.
+func (b *bundle) changes(call func()) (n int) {
+	var mu sync.Mutex
+	cancel := b.OnChange(func(organization string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if organization == b.orgA {
+			n++
+		}
+	})
+	defer cancel()
+	call()
+	mu.Lock()
+	defer mu.Unlock()
+	return n
+}
+
+func testLogins(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	want := b.newLogin()
+	noError(t, b.CreateLogin(ctx, want))
+	// Before its code is redeemed a login is none.
+	_, err := b.Login(ctx, b.orgA, want.ID, start)
+	wantError(t, err, storage.ErrNotFound)
+	_, _, err = b.RefreshLogin(ctx, b.orgA, want.ID, 0, start, idle, grace)
+	wantError(t, err, storage.ErrNotFound)
+	page, err := b.Logins(ctx, storage.LoginFilter{OrganizationID: b.orgA, Now: start})
+	noError(t, err)
+	equal(t, page, storage.Page[storage.Login]{})
+
+	at := want.ExpiresAt.Add(-time.Microsecond)
+	_, err = b.RedeemLogin(ctx, b.orgB, want.ID, at, at.Add(idle))
+	wantError(t, err, storage.ErrNotFound)
+	_, err = b.RedeemLogin(ctx, b.orgA, want.ID, want.ExpiresAt, at.Add(idle))
+	wantError(t, err, storage.ErrNotFound)
+	var got storage.Login
+	equal(t, b.changes(func() { got, err = b.RedeemLogin(ctx, b.orgA, want.ID, at, at.Add(idle)) }), 0)
+	noError(t, err)
+	want.RedeemedAt, want.UsedAt, want.RotatedAt, want.ExpiresAt = at, at, at, at.Add(idle)
+	equal(t, got, want)
+	got, err = b.Login(ctx, b.orgA, want.ID, want.ExpiresAt.Add(-time.Microsecond))
+	noError(t, err)
+	equal(t, got, want)
+	_, err = b.Login(ctx, b.orgA, want.ID, want.ExpiresAt)
+	wantError(t, err, storage.ErrNotFound)
+	_, err = b.Login(ctx, b.orgB, want.ID, start)
+	wantError(t, err, storage.ErrNotFound)
+
+	// A code that comes a second time ends the login.
+	equal(t, b.changes(func() { _, err = b.RedeemLogin(ctx, b.orgA, want.ID, at, at.Add(idle)) }), 1)
+	wantError(t, err, storage.ErrReplayed)
+	_, err = b.Login(ctx, b.orgA, want.ID, at)
+	wantError(t, err, storage.ErrNotFound)
+
+	// Nobody logs in who is unknown, or in another organization.
+	for _, user := range []string{b.unknown, b.userB1} {
+		l := b.newLogin()
+		l.UserID = user
+		wantError(t, b.CreateLogin(ctx, l), storage.ErrNotFound)
+	}
+	l := b.newLogin()
+	l.Facts.Groups = []string{"\xff"}
+	wantError(t, b.CreateLogin(ctx, l), storage.ErrText)
+}
+
+func testRefreshLogin(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	l := b.login(t, nil)
+	refresh := func(generation int, now time.Time) (storage.Login, error) {
+		got, _, err := b.RefreshLogin(ctx, b.orgA, l.ID, generation, now, idle, grace)
+		return got, err
+	}
+	now := start.Add(15 * time.Minute)
+	got, err := refresh(0, now)
+	noError(t, err)
+	l.Generation, l.RotatedAt, l.UsedAt, l.ExpiresAt = 1, now, now, now.Add(idle)
+	equal(t, got, l)
+	// The same request once more, a little later, gets the same generation, and moves nothing.
+	got, err = refresh(0, now.Add(grace))
+	noError(t, err)
+	equal(t, got, l)
+	read, err := b.Login(ctx, b.orgA, l.ID, now)
+	noError(t, err)
+	equal(t, read, l)
+	// No login outlives its end.
+	late := l.EndsAt.Add(-time.Hour)
+	inBetween := now
+	for inBetween.Before(late) {
+		inBetween = inBetween.Add(idle - time.Minute)
+		if inBetween.After(late) {
+			inBetween = late
+		}
+		got, err = refresh(got.Generation, inBetween)
+		noError(t, err)
+	}
+	equal(t, got.ExpiresAt, l.EndsAt)
+	_, err = refresh(got.Generation, l.EndsAt)
+	wantError(t, err, storage.ErrNotFound)
+
+	// Tokens that were replaced before the grace, and tokens that nobody has been given, end the login.
+	for name, c := range map[string]struct {
+		generation int
+		later      time.Duration
+	}{
+		"after the grace":           {1, grace + time.Microsecond},
+		"two generations ago":       {0, 0},
+		"of a generation to come":   {3, 0},
+		"of a negative generation":  {-1, 0},
+		"of the highest generation": {1 << 62, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l = b.login(t, nil)
+			for generation := range 2 {
+				_, err := refresh(generation, now)
+				noError(t, err)
+			}
+			equal(t, b.changes(func() { got, err = refresh(c.generation, now.Add(c.later)) }), 1)
+			wantError(t, err, storage.ErrReplayed)
+			equal(t, got.ID, l.ID)
+			_, err = b.Login(ctx, b.orgA, l.ID, now)
+			wantError(t, err, storage.ErrNotFound)
+			_, err = refresh(2, now)
+			wantError(t, err, storage.ErrNotFound)
+		})
+	}
+	l = b.login(t, nil)
+	_, _, err = b.RefreshLogin(ctx, b.orgB, l.ID, 0, now, idle, grace)
+	wantError(t, err, storage.ErrNotFound)
+	_, err = refresh(0, now)
+	noError(t, err)
+}
+
+// testRefreshLoginRace sends one refresh token many times at one moment: all get the next generation, which is one.
+func testRefreshLoginRace(t *testing.T, b *bundle) {
+	l := b.login(t, nil)
+	renewed := make(chan bool, 16)
+	var wg sync.WaitGroup
+	for i := range cap(renewed) {
+		wg.Go(func() {
+			got, renews, err := b.RefreshLogin(t.Context(), b.orgA, l.ID, 0, start.Add(time.Duration(i)*time.Millisecond), idle, grace)
+			if err != nil || got.Generation != 1 {
+				t.Errorf("generation %d, error %v", got.Generation, err)
+			}
+			renewed <- renews
+		})
+	}
+	wg.Wait()
+	asks := 0
+	for range cap(renewed) {
+		if <-renewed {
+			asks++
+		}
+	}
+	equal(t, asks, 1)
+}
+
+// testRenewLogin asks the identity provider for new facts, which one node does at a time.
+func testRenewLogin(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	l := b.login(t, nil)
+	generation := 0
+	renews := func(now time.Time) bool {
+		t.Helper()
+		got, is, err := b.RefreshLogin(ctx, b.orgA, l.ID, generation, now, idle, grace)
+		noError(t, err)
+		generation = got.Generation
+		return is
+	}
+	equal(t, []bool{renews(start), renews(start.Add(storage.RenewalLimit - 1000)), renews(start.Add(storage.RenewalLimit)), renews(start.Add(storage.RenewalLimit))},
+		[]bool{true, false, true, false})
+	facts, at := storage.LoginFacts{Groups: []string{"support"}}, start.Add(time.Hour)
+	var err error
+	equal(t, b.changes(func() { err = b.RenewLogin(ctx, b.orgA, l.ID, facts, at, []byte("next")) }), 1)
+	noError(t, err)
+	got, err := b.Login(ctx, b.orgA, l.ID, start)
+	noError(t, err)
+	equal(t, got.Facts, facts)
+	equal(t, got.FactsAt, at)
+	equal(t, got.SealedRefresh, []byte("next"))
+	equal(t, renews(start.Add(storage.RenewalLimit)), true)
+	// The same facts are no change, whatever else is new. Without a refresh token there is nobody to ask.
+	facts.Roles = []string{}
+	equal(t, b.changes(func() { err = b.RenewLogin(ctx, b.orgA, l.ID, facts, at, nil) }), 0)
+	noError(t, err)
+	equal(t, renews(start.Add(time.Hour)), false)
+
+	wantError(t, b.RenewLogin(ctx, b.orgB, l.ID, facts, at, nil), storage.ErrNotFound)
+	wantError(t, b.RenewLogin(ctx, b.orgA, b.unknown, facts, at, nil), storage.ErrNotFound)
+	wantError(t, b.RenewLogin(ctx, b.orgA, l.ID, storage.LoginFacts{Teams: []string{"\xff"}}, at, nil), storage.ErrText)
+}
+
+func testLoginLists(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	of := func(user string, used time.Duration) string {
+		l := b.login(t, func(l *storage.Login) { l.UserID, l.CreatedAt = user, start.Add(-used) })
+		return l.ID
+	}
+	first, second, others := of(b.userA1, time.Hour), of(b.userA1, 2*time.Hour), of(b.userA2, 3*time.Hour)
+	list := func(f storage.LoginFilter) (ids []string, total int) {
+		t.Helper()
+		f.OrganizationID, f.Now = b.orgA, start
+		page, err := b.Logins(ctx, f)
+		noError(t, err)
+		for _, l := range page.Items {
+			ids = append(ids, l.ID)
+		}
+		return ids, page.Total
+	}
+	ids, total := list(storage.LoginFilter{})
+	equal(t, ids, []string{first, second, others})
+	equal(t, total, 3)
+	ids, total = list(storage.LoginFilter{UserID: b.userA1, Page: storage.PageRequest{Number: 2, Limit: 1}})
+	equal(t, ids, []string{second})
+	equal(t, total, 2)
+	foreign, err := b.Logins(ctx, storage.LoginFilter{OrganizationID: b.orgB, Now: start})
+	noError(t, err)
+	equal(t, foreign.Total, 0)
+
+	// A login ends by hand, and with its user's tokens.
+	_, err = b.EndLogin(ctx, b.orgB, first)
+	wantError(t, err, storage.ErrNotFound)
+	var ended storage.Login
+	equal(t, b.changes(func() { ended, err = b.EndLogin(ctx, b.orgA, first) }), 1)
+	noError(t, err)
+	equal(t, ended.ID, first)
+	_, err = b.EndLogin(ctx, b.orgA, first)
+	wantError(t, err, storage.ErrNotFound)
+	_, err = b.RevokeUser(ctx, b.orgA, b.userA1, start)
+	noError(t, err)
+	ids, _ = list(storage.LoginFilter{})
+	equal(t, ids, []string{others})
+	// A later login is ended by a repeated revocation, which is a change although its time is the same.
+	again := of(b.userA1, 0)
+	equal(t, b.changes(func() { _, err = b.RevokeUser(ctx, b.orgA, b.userA1, start) }), 1)
+	noError(t, err)
+	_, err = b.Login(ctx, b.orgA, again, start)
+	wantError(t, err, storage.ErrNotFound)
+}
+
+// testLoginsBounded makes more logins than a user may have. Those that have ended are forgotten with the next login.
+func testLoginsBounded(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	forgotten := b.newLogin()
+	forgotten.CreatedAt, forgotten.ExpiresAt = start.Add(-time.Hour), start
+	noError(t, b.CreateLogin(ctx, forgotten))
+	others := b.login(t, func(l *storage.Login) { l.UserID = b.userA2 })
+	_, err := b.EndLogin(ctx, b.orgA, forgotten.ID)
+	wantError(t, err, storage.ErrNotFound)
+	var ids []string
+	for i := range storage.MaxLogins + 1 {
+		l := b.newLogin()
+		l.CreatedAt = start.Add(time.Duration(i) * time.Second / 10)
+		ended := b.changes(func() { err = b.CreateLogin(ctx, l) })
+		noError(t, err)
+		equal(t, ended, max(0, i+1-storage.MaxLogins))
+		ids = append(ids, l.ID)
+	}
+	for i, id := range ids {
+		_, err := b.RedeemLogin(ctx, b.orgA, id, start, start.Add(idle))
+		if (err == nil) != (i > 0) {
+			t.Errorf("login %d: %v", i, err)
+		}
+	}
+	_, err = b.Login(ctx, b.orgA, others.ID, start)
+	noError(t, err)
+}
+
+func testConsents(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	want := storage.Consent{
+		OrganizationID: b.orgA, UserID: b.userA1, ClientID: "client", Resource: "https://gateway.example.com/mcp/notes",
+		RedirectOrigin: "http://127.0.0.1", ClientName: "An editor", CreatedAt: start,
+	}
+	noError(t, b.PutConsent(ctx, want))
+	got, err := b.Consent(ctx, want)
+	noError(t, err)
+	equal(t, got, want)
+	for name, change := range map[string]func(*storage.Consent){
+		"organization": func(c *storage.Consent) { c.OrganizationID = b.orgB },
+		"user":         func(c *storage.Consent) { c.UserID = b.userA2 },
+		"client":       func(c *storage.Consent) { c.ClientID = "other" },
+		"resource":     func(c *storage.Consent) { c.Resource += "2" },
+		"origin":       func(c *storage.Consent) { c.RedirectOrigin = "https://127.0.0.1" },
+	} {
+		other := want
+		change(&other)
+		if _, err := b.Consent(ctx, other); !errors.Is(err, storage.ErrNotFound) {
+			t.Errorf("another %s: %v", name, err)
+		}
+	}
+	again := want
+	again.ClientName, again.CreatedAt = "A new name", start.Add(time.Hour)
+	noError(t, b.PutConsent(ctx, again))
+	later := again
+	later.RedirectOrigin, later.CreatedAt = "https://client.example.com", start.Add(2*time.Hour)
+	noError(t, b.PutConsent(ctx, later))
+	all, err := b.Consents(ctx, b.orgA, b.userA1)
+	noError(t, err)
+	equal(t, all, []storage.Consent{later, again})
+	all, err = b.Consents(ctx, b.orgB, b.userA1)
+	noError(t, err)
+	equal(t, len(all), 0)
+	for _, user := range []string{b.unknown, b.userB1} {
+		c := want
+		c.UserID = user
+		wantError(t, b.PutConsent(ctx, c), storage.ErrNotFound)
+	}
+
+	// Whoever takes a consent back ends the logins that came of it.
+	with, without := b.login(t, func(l *storage.Login) { l.ClientID = "client" }), b.login(t, nil)
+	noError(t, b.EndConsents(ctx, b.orgB, b.userA1, "client"))
+	equal(t, b.changes(func() { err = b.EndConsents(ctx, b.orgA, b.userA1, "client") }), 1)
+	noError(t, err)
+	equal(t, b.changes(func() { err = b.EndConsents(ctx, b.orgA, b.userA1, "client") }), 0)
+	noError(t, err)
+	all, err = b.Consents(ctx, b.orgA, b.userA1)
+	noError(t, err)
+	equal(t, len(all), 0)
+	_, err = b.Login(ctx, b.orgA, with.ID, start)
+	wantError(t, err, storage.ErrNotFound)
+	_, err = b.Login(ctx, b.orgA, without.ID, start)
+	noError(t, err)
+
+	for i := range storage.MaxConsents + 2 {
+		c := want
+		c.ClientID, c.CreatedAt = strconv.Itoa(i), start.Add(time.Duration(i)*time.Second)
+		noError(t, b.PutConsent(ctx, c))
+	}
+	all, err = b.Consents(ctx, b.orgA, b.userA1)
+	noError(t, err)
+	equal(t, len(all), storage.MaxConsents)
+	equal(t, all[len(all)-1].ClientID, "2")
+}
+
+func testRegisteredClients(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	want := storage.RegisteredClient{
+		ID: newID(), Name: "An editor", AuthMethod: "client_secret_basic", SecretHash: []byte{0, 1, 0xff}, RedirectURIs: []string{"http://127.0.0.1/back", "https://client.example.com/back"},
+		GrantTypes: []string{"authorization_code", "refresh_token"}, CreatedAt: start,
+	}
+	noError(t, b.RegisterClient(ctx, want))
+	got, err := b.RegisteredClient(ctx, want.ID)
+	noError(t, err)
+	equal(t, got, want)
+	_, err = b.RegisteredClient(ctx, b.unknown)
+	wantError(t, err, storage.ErrNotFound)
+	noError(t, b.ClientLoggedIn(ctx, b.unknown, start))
+
+	// register stores a public client, and returns its id.
+	register := func(at time.Time) string {
+		t.Helper()
+		c := storage.RegisteredClient{ID: newID(), AuthMethod: "none", RedirectURIs: []string{"http://localhost/"}, GrantTypes: []string{"authorization_code"}, CreatedAt: at}
+		noError(t, b.RegisterClient(ctx, c))
+		return c.ID
+	}
+	known := func(id string) bool {
+		t.Helper()
+		_, err := b.RegisteredClient(ctx, id)
+		if err != nil {
+			wantError(t, err, storage.ErrNotFound)
+		}
+		return err == nil
+	}
+	unused, used := register(start), register(start)
+	login := start.Add(time.Hour)
+	noError(t, b.ClientLoggedIn(ctx, used, login))
+	noError(t, b.ClientLoggedIn(ctx, used, start)) // it does not move back
+	got, err = b.RegisteredClient(ctx, used)
+	noError(t, err)
+	equal(t, got.LoggedInAt, login)
+	register(start.Add(storage.UnusedClientLifetime - time.Microsecond))
+	equal(t, []bool{known(unused), known(used)}, []bool{true, true})
+	register(start.Add(storage.UnusedClientLifetime))
+	equal(t, []bool{known(unused), known(used), known(want.ID)}, []bool{false, true, false})
+	register(login.Add(storage.IdleClientLifetime - time.Microsecond))
+	equal(t, known(used), true)
+	register(login.Add(storage.IdleClientLifetime))
+	equal(t, known(used), false)
+
+	bad := want
+	bad.ID, bad.RedirectURIs = newID(), []string{"\xff"}
+	wantError(t, b.RegisterClient(ctx, bad), storage.ErrText)
+	bad.RedirectURIs, bad.GrantTypes = nil, []string{"\xff"}
+	wantError(t, b.RegisterClient(ctx, bad), storage.ErrText)
+}
+
+func testSigningKeys(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	key := func(id string, at time.Time) storage.SigningKey {
+		return storage.SigningKey{ID: id, Sealed: []byte{0, 0xff}, CreatedAt: at, ExpiresAt: at.Add(time.Hour)}
+	}
+	list := func(want ...storage.SigningKey) {
+		t.Helper()
+		keys, err := b.SigningKeys(ctx)
+		noError(t, err)
+		equal(t, keys, want)
+	}
+	list()
+	first, second, third := key("first", start), key("second", start.Add(30*time.Minute)), key("third", start.Add(time.Hour))
+	wantError(t, b.AddSigningKey(ctx, first, "other"), storage.ErrConflict)
+	noError(t, b.AddSigningKey(ctx, first, ""))
+	wantError(t, b.AddSigningKey(ctx, second, ""), storage.ErrConflict)
+	noError(t, b.AddSigningKey(ctx, second, "first"))
+	list(second, first)
+	wantError(t, b.AddSigningKey(ctx, third, "first"), storage.ErrConflict)
+	noError(t, b.AddSigningKey(ctx, third, "second"))
+	list(third, second)
+}
+
+// testSigningKeyRace lets several nodes make the first key.
+func testSigningKeyRace(t *testing.T, b *bundle) {
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			k := storage.SigningKey{ID: strconv.Itoa(i), Sealed: []byte{1}, CreatedAt: start, ExpiresAt: start.Add(time.Hour)}
+			if err := b.AddSigningKey(t.Context(), k, ""); err != nil && !errors.Is(err, storage.ErrConflict) {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	keys, err := b.SigningKeys(t.Context())
+	noError(t, err)
+	equal(t, len(keys), 1)
+}
