@@ -23,8 +23,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/durward-gateway/durward/internal/api/webpage"
+	"github.com/durward-gateway/durward/internal/identity/authserver"
 	"github.com/durward-gateway/durward/internal/proxy/loopback"
-	"github.com/durward-gateway/durward/modules/devidp/authserver"
+	"github.com/durward-gateway/durward/modules/devidp/oauthserver"
 )
 
 // Scope is the only scope.
@@ -46,7 +47,7 @@ type Options struct {
 // Demo is the demo third party. Two must not share a directory at the same time.
 type Demo struct {
 	base    string
-	auth    *authserver.Server
+	auth    *oauthserver.Server
 	server  *mcp.Server
 	issues  *issues
 	events  *hub
@@ -70,7 +71,7 @@ func Open(o Options) (*Demo, error) {
 	}
 	d := &Demo{base: o.BaseURL, events: newHub()}
 	d.issues = newIssues(d.events.publish)
-	d.auth, err = authserver.Open(authserver.Config{
+	d.auth, err = oauthserver.Open(oauthserver.Config{
 		Issuer: o.BaseURL, StatePath: filepath.Join(o.Dir, "demo-grants.json"), Now: o.Now,
 		Site: site, Title: "Connect your demo account", Pick: pick, PickField: "account", PickData: []string{DefaultAccount, "demo-bob"},
 		Subject: account, Scopes: scopes, Target: d.isTarget, AccessLifetime: o.AccessLifetime, TokenPrefix: "demo_", Revoked: d.events.revoke,
@@ -183,8 +184,8 @@ var index = webpage.MustParse(`<p>It stands for a service that others run: an MC
 // grantKey is the context key of the grant whose token a request carries.
 type grantKey struct{}
 
-func grantOf(ctx context.Context) authserver.Grant {
-	g, _ := ctx.Value(grantKey{}).(authserver.Grant)
+func grantOf(ctx context.Context) oauthserver.Grant {
+	g, _ := ctx.Value(grantKey{}).(oauthserver.Grant)
 	return g
 }
 

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/durward-gateway/durward/modules/devidp/authserver"
+	"github.com/durward-gateway/durward/internal/identity/authserver"
 )
 
 const (

@@ -19,8 +19,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/identity/authserver"
 	"github.com/durward-gateway/durward/internal/proxy/loopback"
-	"github.com/durward-gateway/durward/modules/devidp/authserver"
+	"github.com/durward-gateway/durward/modules/devidp/oauthserver"
 )
 
 // These clients exist without registration.
@@ -58,7 +59,7 @@ type Provider struct {
 	key       *rsa.PrivateKey
 	kid       string
 	jwks      []byte
-	auth      *authserver.Server
+	auth      *oauthserver.Server
 	handler   http.Handler
 }
 
@@ -90,12 +91,12 @@ func Open(o Options) (*Provider, error) {
 	for _, user := range Users() {
 		p.users[user.Email] = user
 	}
-	p.auth, err = authserver.Open(authserver.Config{
+	p.auth, err = oauthserver.Open(oauthserver.Config{
 		Issuer: o.Issuer, StatePath: filepath.Join(o.Dir, "devidp-grants.json"), Now: o.Now, Documents: o.Documents,
 		Clients: []authserver.Client{
-			authserver.PublicClient(ClientAgent, "Development agent"),
-			authserver.PublicClient(ClientConsole, "Development console"),
-			authserver.ConfidentialClient(ClientService, "Development service", ServiceSecret),
+			oauthserver.PublicClient(ClientAgent, "Development agent"),
+			oauthserver.PublicClient(ClientConsole, "Development console"),
+			oauthserver.ConfidentialClient(ClientService, "Development service", ServiceSecret),
 		},
 		Site: "Development login", Title: "Log in as one of these users", Pick: pick, PickField: "user", PickData: Users(),
 		Subject: p.subject, Scopes: scopes, Sign: p.sign, AccessLifetime: AccessLifetime,
@@ -164,7 +165,7 @@ func (p *Provider) routes() http.Handler {
 	mux.Handle(p.path+"/authorize", p.auth.Authorize())
 	mux.Handle(p.path+"/token", p.auth.Token())
 	mux.Handle(p.path+"/register", p.auth.Register())
-	mux.Handle(p.path+"/userinfo", authserver.Restricted(p.serveUserinfo, http.MethodGet, http.MethodPost))
+	mux.Handle(p.path+"/userinfo", authserver.Restricted(p.serveUserinfo, nil, http.MethodGet, http.MethodPost))
 	return mux
 }
 

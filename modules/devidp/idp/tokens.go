@@ -11,14 +11,15 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/uuid"
 
-	"github.com/durward-gateway/durward/modules/devidp/authserver"
+	"github.com/durward-gateway/durward/internal/identity/authserver"
+	"github.com/durward-gateway/durward/modules/devidp/oauthserver"
 )
 
 // typAccess is the typ of access tokens (RFC 9068 section 2.1), which tells them from id tokens.
 const typAccess = "at+jwt"
 
 // sign makes the access token of a grant and, for a user who is asked for openid, an id token.
-func (p *Provider) sign(g authserver.Grant) (string, map[string]any, error) {
+func (p *Provider) sign(g oauthserver.Grant) (string, map[string]any, error) {
 	now := p.now()
 	audience := slices.Clone(p.audiences)
 	for _, t := range g.Targets {

@@ -1,37 +1,41 @@
-package authserver
+package oauthserver
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/durward-gateway/durward/internal/identity/authserver"
+)
 
 // Revoke returns the revocation endpoint (RFC 7009): a refresh token ends its grant, an opaque access token only
 // itself. A token that is not known is revoked already.
 func (s *Server) Revoke() http.Handler {
-	return Restricted(func(w http.ResponseWriter, r *http.Request) {
+	return authserver.Restricted(func(w http.ResponseWriter, r *http.Request) {
 		if err := s.revoke(w, r); err != nil {
-			writeError(w, err)
+			authserver.WriteError(w, err)
 			return
 		}
 		w.Header().Set("Cache-Control", "no-store")
 		w.WriteHeader(http.StatusOK)
-	}, http.MethodPost)
+	}, nil, http.MethodPost)
 }
 
 func (s *Server) revoke(w http.ResponseWriter, r *http.Request) error {
-	form, err := readForm(w, r)
+	form, err := authserver.ReadForm(w, r)
 	if err != nil {
 		return err
 	}
-	if err := checkForm(form); err != nil {
+	if err := authserver.CheckForm(form); err != nil {
 		return err
 	}
-	c, err := s.authenticate(w, r, form)
+	c, err := authserver.Authenticate(w, r, form, s.client)
 	if err != nil {
 		return err
 	}
 	token := form.Get("token")
 	if token == "" {
-		return invalid("invalid_request", "token is missing")
+		return authserver.Invalid("invalid_request", "token is missing")
 	}
-	others := invalid("invalid_grant", "the token is another client's") // RFC 7009 section 2.1: such a request is refused
+	others := authserver.Invalid("invalid_grant", "the token is another client's") // RFC 7009 section 2.1: such a request is refused
 	st := s.state.View()
 	if g, ok := st.Grants[s.grantOf(token)]; ok {
 		if g.ClientID != c.ID {

@@ -1,4 +1,4 @@
-package authserver
+package oauthserver
 
 import (
 	"crypto/hmac"
@@ -9,18 +9,9 @@ import (
 	"strings"
 	"sync"
 	"time"
-)
 
-// request is an authorization request that has been checked.
-type request struct {
-	ClientID    string   `json:"client_id"`
-	RedirectURI string   `json:"redirect_uri"`
-	State       string   `json:"state,omitempty"`
-	Challenge   string   `json:"code_challenge"`
-	Nonce       string   `json:"nonce,omitempty"`
-	Scopes      []string `json:"scopes,omitempty"`
-	Targets     []string `json:"targets,omitempty"`
-}
+	"github.com/durward-gateway/durward/internal/identity/authserver"
+)
 
 // tickets protects the login form against forgery: a ticket carries the shown request, signed with a key that lives as
 // long as the process, and is valid once.
@@ -33,9 +24,9 @@ type tickets struct {
 }
 
 type ticket struct {
-	ID      string  `json:"id"`
-	Expires int64   `json:"exp"` // Unix seconds
-	Request request `json:"request"`
+	ID      string                   `json:"id"`
+	Expires int64                    `json:"exp"` // Unix seconds
+	Request authserver.Authorization `json:"request"`
 }
 
 func newTickets(now func() time.Time) *tickets {
@@ -45,7 +36,7 @@ func newTickets(now func() time.Time) *tickets {
 }
 
 // issue returns a ticket for a request.
-func (t *tickets) issue(r request) (string, error) {
+func (t *tickets) issue(r authserver.Authorization) (string, error) {
 	b, err := json.Marshal(ticket{ID: secret(), Expires: t.now().Add(ticketLifetime).Unix(), Request: r})
 	if err != nil {
 		return "", err

@@ -1,10 +1,9 @@
-package authserver
+package oauthserver
 
 import (
-	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/base64"
 	"errors"
+	"github.com/durward-gateway/durward/internal/identity/authserver"
 	"maps"
 	"net/http"
 	"net/url"
@@ -13,64 +12,49 @@ import (
 	"time"
 )
 
-// isChallenge reports whether s can be the SHA-256 of a verifier: 43 characters of base64url (RFC 7636 section 4.2).
-func isChallenge(s string) bool {
-	b, err := base64.RawURLEncoding.Strict().DecodeString(s)
-	return err == nil && len(b) == sha256.Size
-}
-
-// proves reports whether verifier, 43 to 128 characters, is the one behind the challenge.
-func proves(verifier, challenge string) bool {
-	if len(verifier) < 43 || len(verifier) > 128 {
-		return false
-	}
-	sum := sha256.Sum256([]byte(verifier))
-	return subtle.ConstantTimeCompare([]byte(base64.RawURLEncoding.EncodeToString(sum[:])), []byte(challenge)) == 1
-}
-
 // Token returns the token endpoint: authorization_code, refresh_token and client_credentials.
 func (s *Server) Token() http.Handler {
-	return Restricted(func(w http.ResponseWriter, r *http.Request) {
+	return authserver.Restricted(func(w http.ResponseWriter, r *http.Request) {
 		answer, err := s.token(w, r)
 		if err != nil {
-			writeError(w, err)
+			authserver.WriteError(w, err)
 			return
 		}
-		WriteJSON(w, http.StatusOK, answer)
-	}, http.MethodPost)
+		authserver.WriteJSON(w, http.StatusOK, answer)
+	}, nil, http.MethodPost)
 }
 
 func (s *Server) token(w http.ResponseWriter, r *http.Request) (map[string]any, error) {
-	form, err := readForm(w, r)
+	form, err := authserver.ReadForm(w, r)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkForm(form); err != nil {
+	if err := authserver.CheckForm(form); err != nil {
 		return nil, err
 	}
-	c, err := s.authenticate(w, r, form)
+	c, err := authserver.Authenticate(w, r, form, s.client)
 	if err != nil {
 		return nil, err
 	}
 	grantType := form.Get("grant_type")
 	switch grantType {
 	case "":
-		return nil, invalid("invalid_request", "grant_type is missing")
-	case grantCode, grantRefresh, grantMachine:
+		return nil, authserver.Invalid("invalid_request", "grant_type is missing")
+	case authserver.GrantCode, authserver.GrantRefresh, authserver.GrantMachine:
 	default:
-		return nil, invalid("unsupported_grant_type", "grant_type must be authorization_code, refresh_token or client_credentials")
+		return nil, authserver.Invalid("unsupported_grant_type", "grant_type must be authorization_code, refresh_token or client_credentials")
 	}
 	if !slices.Contains(c.GrantTypes, grantType) {
-		return nil, invalid("unauthorized_client", "the client may not use this grant type")
+		return nil, authserver.Invalid("unauthorized_client", "the client may not use this grant type")
 	}
-	targets, err := s.targets(form)
+	targets, err := authserver.Targets(form, s.config.Target)
 	if err != nil {
 		return nil, err
 	}
 	switch grantType {
-	case grantCode:
+	case authserver.GrantCode:
 		return s.redeem(c, form, targets)
-	case grantRefresh:
+	case authserver.GrantRefresh:
 		return s.refresh(c, form, targets)
 	default:
 		return s.machine(c, form, targets)
@@ -79,8 +63,8 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) (map[string]any, 
 
 // redeem exchanges a code. A code that is shown a second time ends the grant that the first time made (RFC 6749 section
 // 4.1.2); a code that is shown with any error is spent.
-func (s *Server) redeem(c *Client, form url.Values, targets []string) (map[string]any, error) {
-	refused := invalid("invalid_grant", "the code is not good, or not for this request")
+func (s *Server) redeem(c *authserver.Client, form url.Values, targets []string) (map[string]any, error) {
+	refused := authserver.Invalid("invalid_grant", "the code is not good, or not for this request")
 	now := s.config.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,47 +80,47 @@ func (s *Server) redeem(c *Client, form url.Values, targets []string) (map[strin
 	}
 	k.spent = true
 	switch {
-	case !now.Before(k.expires), k.ClientID != c.ID, k.RedirectURI != form.Get("redirect_uri"), !proves(form.Get("code_verifier"), k.Challenge):
+	case !now.Before(k.expires), k.ClientID != c.ID, k.RedirectURI != form.Get("redirect_uri"), !authserver.Proves(form.Get("code_verifier"), k.Challenge):
 		return nil, refused
 	case !within(targets, k.Targets):
-		return nil, invalid("invalid_target", "the resource is not one that was allowed at login")
+		return nil, authserver.Invalid("invalid_target", "the resource is not one that was allowed at login")
 	}
 	g := Grant{
 		ID: k.grantID, ClientID: c.ID, Subject: k.subject, Scopes: k.Scopes, Targets: k.Targets, Nonce: k.Nonce, LoginTime: k.login,
 	}
-	return s.issue(g, g.narrowed(nil, targets), slices.Contains(c.GrantTypes, grantRefresh), "")
+	return s.issue(g, g.narrowed(nil, targets), slices.Contains(c.GrantTypes, authserver.GrantRefresh), "")
 }
 
 // refresh exchanges a refresh token, which is spent by it: showing a spent one ends the grant (RFC 9700 section 4.14.2).
-func (s *Server) refresh(c *Client, form url.Values, targets []string) (map[string]any, error) {
-	refused := invalid("invalid_grant", "the refresh token is not good")
+func (s *Server) refresh(c *authserver.Client, form url.Values, targets []string) (map[string]any, error) {
+	refused := authserver.Invalid("invalid_grant", "the refresh token is not good")
 	token := form.Get("refresh_token")
 	g, ok := s.state.View().Grants[s.grantOf(token)]
 	if !ok || g.ClientID != c.ID || g.Refresh == "" || !s.config.Now().Before(g.Expires) {
 		return nil, refused
 	}
-	requested, err := scopeList(form.Get("scope"))
+	requested, err := authserver.Scopes(form.Get("scope"))
 	if err != nil {
 		return nil, err
 	}
 	if !within(requested, g.Scopes) {
-		return nil, invalid("invalid_scope", "a refresh cannot ask for more than was allowed at login")
+		return nil, authserver.Invalid("invalid_scope", "a refresh cannot ask for more than was allowed at login")
 	}
 	if !within(targets, g.Targets) {
-		return nil, invalid("invalid_target", "the resource is not one that was allowed at login")
+		return nil, authserver.Invalid("invalid_target", "the resource is not one that was allowed at login")
 	}
 	return s.issue(*g, g.narrowed(requested, targets), true, token)
 }
 
 // machine issues a token for the client itself, without a refresh token (RFC 6749 section 4.4).
-func (s *Server) machine(c *Client, form url.Values, targets []string) (map[string]any, error) {
-	requested, err := scopeList(form.Get("scope"))
+func (s *Server) machine(c *authserver.Client, form url.Values, targets []string) (map[string]any, error) {
+	requested, err := authserver.Scopes(form.Get("scope"))
 	if err != nil {
 		return nil, err
 	}
 	scopes, err := s.config.Scopes(requested)
 	if err != nil {
-		return nil, invalid("invalid_scope", err.Error())
+		return nil, authserver.Invalid("invalid_scope", err.Error())
 	}
 	g := Grant{ID: secret(), ClientID: c.ID, Scopes: scopes, Targets: targets, LoginTime: s.config.Now()}
 	return s.issue(g, g, false, "")
@@ -175,7 +159,7 @@ func (s *Server) issue(granted, now Grant, refreshable bool, spent string) (map[
 		if spent != "" {
 			current, ok := st.Grants[granted.ID]
 			if !ok {
-				return invalid("invalid_grant", "the refresh token is not good")
+				return authserver.Invalid("invalid_grant", "the refresh token is not good")
 			}
 			if subtle.ConstantTimeCompare([]byte(current.Refresh), []byte(hash(spent))) != 1 {
 				return errReplayed
@@ -193,7 +177,7 @@ func (s *Server) issue(granted, now Grant, refreshable bool, spent string) (map[
 		if err := s.end(granted.ID); err != nil {
 			return nil, err
 		}
-		return nil, invalid("invalid_grant", "the refresh token was used before; the grant has ended")
+		return nil, authserver.Invalid("invalid_grant", "the refresh token was used before; the grant has ended")
 	}
 	if err != nil {
 		return nil, err
@@ -203,7 +187,7 @@ func (s *Server) issue(granted, now Grant, refreshable bool, spent string) (map[
 }
 
 // errReplayed reports that a refresh token of an existing grant is not the current one.
-var errReplayed = invalid("invalid_grant", "replayed")
+var errReplayed = authserver.Invalid("invalid_grant", "replayed")
 
 // Lookup finds the grant of an opaque access token.
 func (s *Server) Lookup(token string) (Grant, bool) {

@@ -1,17 +1,16 @@
-package authserver
+package oauthserver
 
 import (
-	"errors"
+	"github.com/durward-gateway/durward/internal/identity/authserver"
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 )
 
 // code is an authorization code, kept under its hash.
 type code struct {
-	request
+	authserver.Authorization
 	subject string
 	login   time.Time
 	expires time.Time
@@ -51,7 +50,7 @@ func (s *Server) Authorize() http.Handler {
 
 func (s *Server) showLogin(w http.ResponseWriter, r *http.Request) {
 	form, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil || len(r.URL.RawQuery) > maxQuery {
+	if err != nil || len(r.URL.RawQuery) > authserver.MaxQuery {
 		s.fail(w, http.StatusBadRequest, "The address of this page cannot be read.")
 		return
 	}
@@ -60,19 +59,19 @@ func (s *Server) showLogin(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, http.StatusBadRequest, "The request must name one client and one redirect URI.")
 		return
 	}
-	c, ok := s.client(r.Context(), form.Get("client_id"))
-	if !ok || !slices.Contains(c.GrantTypes, grantCode) {
+	c, err := s.client(r.Context(), form.Get("client_id"))
+	if err != nil || !slices.Contains(c.GrantTypes, authserver.GrantCode) {
 		s.fail(w, http.StatusBadRequest, "The client is not known here.")
 		return
 	}
 	redirect := form.Get("redirect_uri")
-	if !c.allows(redirect) {
+	if !c.Allows(redirect) {
 		s.fail(w, http.StatusBadRequest, "The redirect URI is not one of this client's.")
 		return
 	}
 	req, err := s.readRequest(form)
 	if err != nil {
-		s.answer(w, r, redirect, form.Get("state"), errorParams(err))
+		s.answer(w, r, redirect, form.Get("state"), authserver.ErrorAnswer(err))
 		return
 	}
 	t, err := s.tickets.issue(req)
@@ -80,7 +79,7 @@ func (s *Server) showLogin(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, http.StatusInternalServerError, "The page could not be made.")
 		return
 	}
-	u, _ := parseRedirect(redirect)
+	u, _ := authserver.ParseRedirect(redirect)
 	s.render(w, http.StatusOK, s.page, s.config.Title, prompt{
 		ClientName: c.Name, ClientID: c.ID, RedirectHost: u.Host, Scopes: req.Scopes, Targets: req.Targets,
 		Action: s.action, Ticket: t, Data: s.config.PickData,
@@ -88,49 +87,19 @@ func (s *Server) showLogin(w http.ResponseWriter, r *http.Request) {
 }
 
 // readRequest checks all parameters except the client and its redirect URI.
-func (s *Server) readRequest(form url.Values) (request, error) {
-	if err := checkForm(form); err != nil {
-		return request{}, err
-	}
-	if form.Has("request") {
-		return request{}, invalid("request_not_supported", "request objects are not supported")
-	}
-	if form.Has("request_uri") {
-		return request{}, invalid("request_uri_not_supported", "request objects are not supported")
-	}
-	if form.Get("response_type") != "code" {
-		return request{}, invalid("unsupported_response_type", "response_type must be code")
-	}
-	if mode := form.Get("response_mode"); mode != "" && mode != "query" {
-		return request{}, invalid("invalid_request", "response_mode must be query")
-	}
-	// Absent means plain (RFC 7636 section 4.3), and plain protects nobody who can see the request.
-	if form.Get("code_challenge_method") != "S256" || !isChallenge(form.Get("code_challenge")) {
-		return request{}, invalid("invalid_request", "PKCE with code_challenge_method S256 is required")
-	}
-	if slices.Contains(strings.Fields(form.Get("prompt")), "none") {
-		return request{}, invalid("login_required", "somebody must pick a user")
-	}
-	requested, err := scopeList(form.Get("scope"))
+func (s *Server) readRequest(form url.Values) (authserver.Authorization, error) {
+	asked, err := authserver.ReadAuthorization(form, s.config.Target)
 	if err != nil {
-		return request{}, err
+		return asked, err
 	}
-	scopes, err := s.config.Scopes(requested)
-	if err != nil {
-		return request{}, invalid("invalid_scope", err.Error())
+	if asked.Scopes, err = s.config.Scopes(asked.Scopes); err != nil {
+		return asked, authserver.Invalid("invalid_scope", err.Error())
 	}
-	targets, err := s.targets(form)
-	if err != nil {
-		return request{}, err
-	}
-	return request{
-		ClientID: form.Get("client_id"), RedirectURI: form.Get("redirect_uri"), State: form.Get("state"), Challenge: form.Get("code_challenge"),
-		Nonce: form.Get("nonce"), Scopes: scopes, Targets: targets,
-	}, nil
+	return asked, nil
 }
 
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
-	form, err := readForm(w, r)
+	form, err := authserver.ReadForm(w, r)
 	if err != nil || len(form["ticket"]) != 1 || len(form[s.config.PickField]) > 1 {
 		s.fail(w, http.StatusBadRequest, "The form cannot be read.")
 		return
@@ -142,8 +111,8 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	}
 	// The facts that held when the page was shown are checked again: a registered client may be gone, a document may have
 	// changed.
-	c, ok := s.client(r.Context(), t.Request.ClientID)
-	if !ok || !c.allows(t.Request.RedirectURI) {
+	c, err := s.client(r.Context(), t.Request.ClientID)
+	if err != nil || !c.Allows(t.Request.RedirectURI) {
 		s.fail(w, http.StatusBadRequest, "The client is not known here any more.")
 		return
 	}
@@ -165,13 +134,13 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	}
 	value, err := s.newCode(t.Request, subject)
 	if err != nil {
-		s.answer(w, r, t.Request.RedirectURI, t.Request.State, errorParams(err))
+		s.answer(w, r, t.Request.RedirectURI, t.Request.State, authserver.ErrorAnswer(err))
 		return
 	}
 	s.answer(w, r, t.Request.RedirectURI, t.Request.State, url.Values{"code": {value}})
 }
 
-func (s *Server) newCode(req request, subject string) (string, error) {
+func (s *Server) newCode(req authserver.Authorization, subject string) (string, error) {
 	now := s.config.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,12 +151,12 @@ func (s *Server) newCode(req request, subject string) (string, error) {
 			}
 		}
 		if len(s.codes) >= maxCodes {
-			return "", invalid("temporarily_unavailable", "too many logins are under way")
+			return "", authserver.Invalid("temporarily_unavailable", "too many logins are under way")
 		}
 	}
 	value := secret()
 	s.codes[hash(value)] = &code{
-		request: req, subject: subject, login: now, expires: now.Add(codeLifetime), forget: now.Add(codeMemory), grantID: secret(),
+		Authorization: req, subject: subject, login: now, expires: now.Add(codeLifetime), forget: now.Add(codeMemory), grantID: secret(),
 	}
 	return value, nil
 }
@@ -198,19 +167,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, redirect, client
 	if clientState != "" {
 		params.Set("state", clientState)
 	}
-	separator := "?"
-	if strings.Contains(redirect, "?") {
-		separator = "&"
-	}
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
-	http.Redirect(w, r, redirect+separator+params.Encode(), http.StatusSeeOther)
-}
-
-func errorParams(err error) url.Values {
-	var e *Error
-	if !errors.As(err, &e) {
-		return url.Values{"error": {"server_error"}}
-	}
-	return url.Values{"error": {e.Code}, "error_description": {e.Description}}
+	http.Redirect(w, r, authserver.AnswerURI(redirect, params), http.StatusSeeOther)
 }

@@ -1,15 +1,16 @@
-// Package authserver is the OAuth 2.1 authorization server that the development identity provider and the demo third
+// Package oauthserver is the OAuth 2.1 authorization server that the development identity provider and the demo third
 // party share: authorization codes with PKCE S256, refresh tokens with rotation and reuse detection, client
 // credentials, dynamic registration, client-id metadata documents and revocation. Its owner decides the form of its
 // tokens, the users who may log in and the scopes: see Config.
 //
 // Everything is bounded, and nothing secret is stored in the clear. Data that must survive a restart is on disk before
 // the answer is sent. It is for development: there are no passwords.
-package authserver
+package oauthserver
 
 import (
 	"errors"
 	"fmt"
+	"github.com/durward-gateway/durward/internal/identity/authserver"
 	"net/http"
 	"net/url"
 	"sync"
@@ -22,31 +23,24 @@ import (
 // These are the bounds. Requests beyond a bound are refused, or the oldest entries are dropped where their owners can
 // come back without harm.
 const (
-	maxBody         = 64 << 10
-	maxQuery        = 16 << 10
 	maxCodes        = 1_000
 	maxTickets      = 10_000
 	maxClients      = 1_000
 	maxGrants       = 10_000
 	maxAccessTokens = 20_000
-	maxDocuments    = 100
-	maxTargets      = 8
-	maxScopes       = 32
-	maxText         = 2_048 // of one parameter
 
-	codeLifetime     = 60 * time.Second
-	codeMemory       = 10 * time.Minute // the time for which a spent code is recognised as spent
-	ticketLifetime   = 10 * time.Minute
-	refreshLifetime  = 30 * 24 * time.Hour
-	documentLifetime = 5 * time.Minute
+	codeLifetime    = 60 * time.Second
+	codeMemory      = 10 * time.Minute // the time for which a spent code is recognised as spent
+	ticketLifetime  = 10 * time.Minute
+	refreshLifetime = 30 * 24 * time.Hour
 )
 
 // Config holds the settings of an authorization server.
 type Config struct {
-	Issuer    string           // as in tokens and metadata; no trailing slash, no query. Endpoints lie below it
-	StatePath string           // the file that keeps clients, grants and hashes of tokens
-	Now       func() time.Time // nil: time.Now
-	Clients   []Client         // clients that exist without registration
+	Issuer    string              // as in tokens and metadata; no trailing slash, no query. Endpoints lie below it
+	StatePath string              // the file that keeps clients, grants and hashes of tokens
+	Now       func() time.Time    // nil: time.Now
+	Clients   []authserver.Client // clients that exist without registration
 
 	// Documents fetches client-id metadata documents. Nil: they are not supported.
 	Documents *http.Client
@@ -79,10 +73,10 @@ type Config struct {
 // Server is an authorization server. Its handlers may be called at the same time.
 type Server struct {
 	config  Config
-	static  map[string]*Client
+	static  map[string]*authserver.Client
 	state   *statefile.File[*state]
 	tickets *tickets
-	docs    *documents
+	docs    *authserver.Documents
 	page    *webpage.Template
 	action  string // path of the authorization endpoint
 
@@ -111,14 +105,14 @@ func Open(c Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		config: c, static: make(map[string]*Client), state: file, tickets: newTickets(c.Now), page: page,
+		config: c, static: make(map[string]*authserver.Client), state: file, tickets: newTickets(c.Now), page: page,
 		action: u.Path + "/authorize", codes: make(map[string]*code),
 	}
 	for i := range c.Clients {
 		s.static[c.Clients[i].ID] = &c.Clients[i]
 	}
 	if c.Documents != nil {
-		s.docs = newDocuments(c.Documents, c.Now)
+		s.docs = authserver.NewDocuments(c.Documents, c.Now)
 	}
 	return s, nil
 }
@@ -132,8 +126,8 @@ func (s *Server) Metadata() map[string]any {
 		"registration_endpoint":                          s.config.Issuer + "/register",
 		"response_types_supported":                       []string{"code"},
 		"response_modes_supported":                       []string{"query"},
-		"grant_types_supported":                          []string{grantCode, grantRefresh},
-		"token_endpoint_auth_methods_supported":          authMethods,
+		"grant_types_supported":                          []string{authserver.GrantCode, authserver.GrantRefresh},
+		"token_endpoint_auth_methods_supported":          authserver.AuthMethods(),
 		"code_challenge_methods_supported":               []string{"S256"},
 		"authorization_response_iss_parameter_supported": true,
 	}

@@ -1,9 +1,10 @@
-package authserver
+package oauthserver
 
 import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"github.com/durward-gateway/durward/internal/identity/authserver"
 	"maps"
 	"strings"
 	"time"
@@ -31,13 +32,13 @@ type access struct {
 
 // state holds the data that survives a restart. The values that the maps point to are never changed in place.
 type state struct {
-	Clients map[string]*Client `json:"clients"`
-	Grants  map[string]*Grant  `json:"grants"`
-	Access  map[string]access  `json:"access"`
+	Clients map[string]*authserver.Client `json:"clients"`
+	Grants  map[string]*Grant             `json:"grants"`
+	Access  map[string]access             `json:"access"`
 }
 
 func newState() *state {
-	return &state{Clients: map[string]*Client{}, Grants: map[string]*Grant{}, Access: map[string]access{}}
+	return &state{Clients: map[string]*authserver.Client{}, Grants: map[string]*Grant{}, Access: map[string]access{}}
 }
 
 // Clone implements statefile.Value.

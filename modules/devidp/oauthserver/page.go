@@ -1,4 +1,4 @@
-package authserver
+package oauthserver
 
 import (
 	"net/http"

@@ -1,0 +1,170 @@
+package authserver
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestIsDocumentURL(t *testing.T) {
+	for id, want := range map[string]bool{
+		"https://a.test/client.json": true, "http://127.0.0.1:1/c": true, "https://a.test/c?x": true,
+		"https://a.test": false, "https://a.test/": false, "http://a.test/c": false, "https://a.test/../c": false, "https://a.test/c#": false,
+		"https://u:p@a.test/c": false, "file:///c": false, "http://169.254.169.254/latest": false, "http://[::ffff:127.0.0.1]/c": false,
+		"https://a.test/" + strings.Repeat("c", maxText): false, "https://a.test/./c": false, "//a.test/c": false,
+	} {
+		if got := IsDocumentURL(id); got != want {
+			t.Errorf("IsDocumentURL(%.60q) = %v, want %v", id, got, want)
+		}
+	}
+}
+
+const documentID = "https://client.test/client.json"
+
+// site answers fetches of documents, and counts them.
+type site struct {
+	status  int
+	header  http.Header
+	body    string
+	fetches int
+}
+
+func (s *site) RoundTrip(r *http.Request) (*http.Response, error) {
+	s.fetches++
+	return &http.Response{StatusCode: s.status, Header: s.header, Body: io.NopCloser(strings.NewReader(s.body)), Request: r}, nil
+}
+
+// document returns a site with a document that has further members.
+func document(members string) *site {
+	return &site{
+		status: http.StatusOK, header: http.Header{"Content-Type": {"application/json"}},
+		body: `{"client_id":"` + documentID + `","client_name":"An editor","redirect_uris":["http://127.0.0.1/cb"]` + members + `}`,
+	}
+}
+
+// TestDocuments checks which documents are taken for a client's, and that a refusal gives no reason.
+func TestDocuments(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*site)
+		good   bool
+	}{
+		"as the draft shows it":       {func(*site) {}, true},
+		"another JSON type":           {func(s *site) { s.header.Set("Content-Type", "application/oauth+json; charset=utf-8") }, true},
+		"members that are not known":  {func(s *site) { s.body = document(`,"logo_uri":"https://x.test/l.png","jwks":{}`).body }, true},
+		"no secret said":              {func(s *site) { s.body = document(`,"token_endpoint_auth_method":"none"`).body }, true},
+		"another address":             {func(s *site) { s.body = strings.Replace(s.body, documentID, documentID+"?", 1) }, false},
+		"no id":                       {func(s *site) { s.body = `{"redirect_uris":["http://127.0.0.1/cb"]}` }, false},
+		"the id twice":                {func(s *site) { s.body = document(`,"client_id":"` + documentID + `"`).body }, false},
+		"a secret":                    {func(s *site) { s.body = document(`,"client_secret":"s"`).body }, false},
+		"a secret's method":           {func(s *site) { s.body = document(`,"token_endpoint_auth_method":"client_secret_basic"`).body }, false},
+		"no redirect URI":             {func(s *site) { s.body = `{"client_id":"` + documentID + `"}` }, false},
+		"a redirect URI elsewhere":    {func(s *site) { s.body = strings.Replace(s.body, "127.0.0.1", "a.test", 1) }, false},
+		"redirect URIs as a text":     {func(s *site) { s.body = document(`,"redirect_uris":"https://a.test/cb"`).body }, false},
+		"HTML":                        {func(s *site) { s.header.Set("Content-Type", "text/html") }, false},
+		"no type":                     {func(s *site) { s.header.Del("Content-Type") }, false},
+		"a list":                      {func(s *site) { s.body = "[" + s.body + "]" }, false},
+		"something behind it":         {func(s *site) { s.body += "{}" }, false},
+		"nothing":                     {func(s *site) { s.body = "" }, false},
+		"an error":                    {func(s *site) { s.status = http.StatusNotFound }, false},
+		"a redirect":                  {func(s *site) { s.status = http.StatusFound; s.header.Set("Location", "https://b.test/c") }, false},
+		"5 KiB":                       {func(s *site) { s.body += strings.Repeat(" ", MaxDocument-len(s.body)) }, true},
+		"more than 5 KiB":             {func(s *site) { s.body += strings.Repeat(" ", MaxDocument+1-len(s.body)) }, false},
+		"a name that cannot be shown": {func(s *site) { s.body = strings.Replace(s.body, "An editor", `‮rotide`, 1) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := document("")
+			c.change(s)
+			got, err := NewDocuments(&http.Client{Transport: s}, time.Now).Client(t.Context(), documentID)
+			if !c.good {
+				if !errors.Is(err, ErrDocument) || got != nil {
+					t.Errorf("client %+v, error %v", got, err)
+				}
+				return
+			}
+			if err != nil || got.ID != documentID || got.AuthMethod != AuthNone || !got.Public() || len(got.RedirectURIs) != 1 {
+				t.Errorf("client %+v, error %v", got, err)
+			}
+		})
+	}
+	s := document("")
+	if _, err := NewDocuments(&http.Client{Transport: s}, time.Now).Client(t.Context(), "https://client.test"); !errors.Is(err, ErrDocument) || s.fetches > 0 {
+		t.Errorf("an id that is no document's: error %v, %d fetches", err, s.fetches)
+	}
+}
+
+// TestDocumentsAreKept checks that a document is kept as long as its server says, within bounds, and that a failure is
+// not kept.
+func TestDocumentsAreKept(t *testing.T) {
+	for directive, want := range map[string]time.Duration{
+		"":                        defaultDocument,
+		"max-age=3600":            time.Hour,
+		"public, Max-Age=\"600\"": 10 * time.Minute,
+		"max-age=1":               shortestDocument,
+		"max-age=31536000":        longestDocument,
+		"max-age=-1":              defaultDocument,
+		"max-age=1e9":             defaultDocument,
+		"no-store":                shortestDocument,
+		"max-age=3600, no-cache":  shortestDocument,
+	} {
+		now := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
+		s := document("")
+		s.header.Set("Cache-Control", directive)
+		d := NewDocuments(&http.Client{Transport: s}, func() time.Time { return now })
+		fetch := func() {
+			t.Helper()
+			if _, err := d.Client(t.Context(), documentID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fetch()
+		now = now.Add(want - time.Nanosecond)
+		fetch()
+		if s.fetches != 1 {
+			t.Errorf("%q: fetched anew before %s", directive, want)
+		}
+		now = now.Add(time.Nanosecond)
+		fetch()
+		if s.fetches != 2 {
+			t.Errorf("%q: %d fetches after %s", directive, s.fetches, want)
+		}
+	}
+	s := document("")
+	s.status = http.StatusBadGateway
+	d := NewDocuments(&http.Client{Transport: s}, time.Now)
+	_, first := d.Client(t.Context(), documentID)
+	s.status = http.StatusOK
+	if _, err := d.Client(t.Context(), documentID); first == nil || err != nil {
+		t.Errorf("errors %v, %v", first, err)
+	}
+}
+
+// TestDocumentsAreBounded keeps more documents than fit: the one that expires first makes room.
+func TestDocumentsAreBounded(t *testing.T) {
+	now := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
+	s := document("")
+	d := NewDocuments(&http.Client{Transport: s}, func() time.Time { return now })
+	ask := func(i int) {
+		t.Helper()
+		id := fmt.Sprintf("https://client.test/%d", i)
+		s.body = strings.Replace(document("").body, documentID, id, 1)
+		if _, err := d.Client(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range maxDocuments + 1 {
+		ask(i)
+		now = now.Add(time.Millisecond)
+	}
+	if len(d.kept) != maxDocuments {
+		t.Errorf("%d documents are kept", len(d.kept))
+	}
+	before := s.fetches
+	ask(1)
+	if ask(0); s.fetches != before+1 {
+		t.Errorf("%d fetches, not the first one's alone", s.fetches-before)
+	}
+}

@@ -1,0 +1,67 @@
+package authserver
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/durward-gateway/durward/internal/proxy/loopback"
+)
+
+// ParseRedirect reads a redirect URI: https anywhere, or http on this machine; no fragment, no user, and only
+// characters that no two parsers read differently.
+func ParseRedirect(s string) (*url.URL, bool) {
+	if s == "" || len(s) > maxText || strings.ContainsFunc(s, func(c rune) bool { return c <= 0x20 || c >= 0x7f || strings.ContainsRune("\\\"<>^`{|}#", c) }) {
+		return nil, false
+	}
+	u, err := url.Parse(s)
+	if err != nil || u.Host == "" || u.User != nil || u.Opaque != "" {
+		return nil, false
+	}
+	return u, u.Scheme == "https" || u.Scheme == "http" && loopback.IsHost(u.Host)
+}
+
+// Allows reports whether a code may be sent to a redirect URI of the client. The match is exact, except that a public
+// client's loopback redirect may name another port: native applications get theirs when they start (RFC 8252 section 7.3).
+func (c *Client) Allows(redirect string) bool {
+	u, ok := ParseRedirect(redirect)
+	if !ok {
+		return false
+	}
+	if slices.Contains(c.RedirectURIs, redirect) {
+		return true
+	}
+	if u.Scheme != "http" {
+		return false
+	}
+	if c.AnyLoopback {
+		return true
+	}
+	return c.Public() && slices.ContainsFunc(c.RedirectURIs, func(registered string) bool {
+		r, ok := ParseRedirect(registered)
+		return ok && r.Scheme == "http" && r.Hostname() == u.Hostname() && r.EscapedPath() == u.EscapedPath() && r.RawQuery == u.RawQuery
+	})
+}
+
+// AnswerURI returns the redirect URI with the members of an answer to an authorization request.
+func AnswerURI(redirect string, answer url.Values) string {
+	separator := "?"
+	if strings.Contains(redirect, "?") {
+		separator = "&"
+	}
+	return redirect + separator + answer.Encode()
+}
+
+// RedirectOrigin returns the scheme, host and port of a redirect URI. Loopback addresses have no port: a native
+// application gets another one each time.
+func RedirectOrigin(redirect string) (string, bool) {
+	u, ok := ParseRedirect(redirect)
+	if !ok {
+		return "", false
+	}
+	host := strings.ToLower(u.Host)
+	if u.Scheme == "http" {
+		host = strings.TrimSuffix(host, ":"+u.Port())
+	}
+	return u.Scheme + "://" + host, true
+}

@@ -1,0 +1,71 @@
+package authserver
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestParseRedirect(t *testing.T) {
+	for redirect, want := range map[string]bool{
+		"https://a.test/cb": true, "http://127.0.0.1:1/": true, "http://localhost": true, "http://[::1]:80/cb?x=1": true,
+		"": false, "/cb": false, "//a.test/cb": false, "http://a.test/cb": false, "https://u@a.test/": false, "https://a.test/#": false, "https:a.test": false,
+		"javascript:alert(1)": false, "data:text/html,x": false, "file:///x": false, "https://a.test/\n": false, "https://a.test/ü": false,
+		"http://localhost\\.evil.tld/": false, "http://127.0.0.1.evil.tld/": false, "https://" + strings.Repeat("a", maxText): false,
+	} {
+		if _, got := ParseRedirect(redirect); got != want {
+			t.Errorf("ParseRedirect(%.60q) = %v, want %v", redirect, got, want)
+		}
+	}
+}
+
+// TestAllows checks that a redirect URI is compared as a whole, but for the port of a public client's loopback address
+// (RFC 8252 section 7.3, RFC 9700 section 4.1.3).
+func TestAllows(t *testing.T) {
+	public := &Client{RedirectURIs: []string{"http://127.0.0.1:1/cb", "https://a.test/cb?x=1", "http://localhost/cb"}}
+	secret := &Client{SecretHash: HashSecret("s"), RedirectURIs: public.RedirectURIs}
+	anywhere := &Client{AnyLoopback: true}
+	for redirect, want := range map[string][3]bool{
+		"http://127.0.0.1:1/cb":       {true, true, true},
+		"http://127.0.0.1:49152/cb":   {true, false, true},
+		"http://localhost:8080/cb":    {true, false, true},
+		"http://[::1]:1/cb":           {false, false, true}, // another address of this machine
+		"http://127.0.0.1:1/cb/":      {false, false, true},
+		"http://127.0.0.1:1/cb?x=1":   {false, false, true},
+		"http://127.0.0.1:1/c%62":     {false, false, true},
+		"https://127.0.0.1:1/cb":      {false, false, false},
+		"https://a.test/cb?x=1":       {true, true, false},
+		"https://a.test/cb":           {false, false, false},
+		"https://a.test/cb?x=1&y=2":   {false, false, false},
+		"https://a.test:443/cb?x=1":   {false, false, false},
+		"https://A.test/cb?x=1":       {false, false, false},
+		"https://a.test.evil/cb?x=1":  {false, false, false},
+		"https://a.test/../cb?x=1":    {false, false, false},
+		"https://a.test/cb?x=1#":      {false, false, false},
+		"http://127.0.0.1.evil.tld/":  {false, false, false},
+		"http://a.test/cb?x=1":        {false, false, false},
+		"https://a.test@evil/cb?x=1":  {false, false, false},
+		"https://evil/\\@a.test?x=1":  {false, false, false},
+		"":                            {false, false, false},
+		"javascript://a.test/cb%0aal": {false, false, false},
+	} {
+		got := [3]bool{public.Allows(redirect), secret.Allows(redirect), anywhere.Allows(redirect)}
+		if got != want {
+			t.Errorf("%s: public, with a secret, any loopback: %v, want %v", redirect, got, want)
+		}
+	}
+}
+
+func TestRedirectOrigin(t *testing.T) {
+	for redirect, want := range map[string]string{
+		"https://A.test/cb":        "https://a.test",
+		"https://a.test:8443/cb":   "https://a.test:8443",
+		"http://127.0.0.1:4711/cb": "http://127.0.0.1",
+		"http://localhost/cb":      "http://localhost",
+		"http://[::1]:4711/cb":     "http://[::1]",
+		"http://a.test/cb":         "",
+	} {
+		if got, ok := RedirectOrigin(redirect); got != want || ok != (want != "") {
+			t.Errorf("%s: %q %v, want %q", redirect, got, ok, want)
+		}
+	}
+}
