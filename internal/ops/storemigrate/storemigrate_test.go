@@ -149,7 +149,7 @@ func TestEveryTableIsMoved(t *testing.T) {
 // both sides.
 func TestCopy(t *testing.T) {
 	t.Parallel()
-	const rows = 1_200 // of each table: three pages
+	const rows = 600 // of each table: two pages
 	path, _ := filled(t, rows)
 	dsn := pgtest.Database(t)
 	source := openSource(t, path)
@@ -158,7 +158,7 @@ func TestCopy(t *testing.T) {
 	}
 	var result storemigrate.Result
 	interruptions, done := 0, int64(0)
-	for stopAt := int64(500); ; stopAt += 9_000 {
+	for stopAt := int64(500); ; stopAt += 4_500 {
 		ctx, cancel := context.WithCancel(t.Context())
 		target := openTarget(t, dsn)
 		var err error
