@@ -1,0 +1,227 @@
+package logins
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/durward-gateway/durward/internal/identity/authserver"
+	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// random returns 256 random bits as 52 characters that are safe in URLs and as ids.
+func random() string { return strings.ToLower(rand.Text() + rand.Text()) }
+
+// Tokens is the answer of the token endpoint.
+type Tokens struct {
+	Login  storage.Login
+	Access seal.Secret
+	// Refresh is empty for clients that use none.
+	Refresh seal.Secret
+	// ExpiresIn is the lifetime of the access token.
+	ExpiresIn time.Duration
+}
+
+// Answer returns the members of the answer (RFC 6749 section 5.1).
+func (t *Tokens) Answer() map[string]any {
+	answer := map[string]any{"access_token": t.Access.Reveal(), "token_type": "Bearer", "expires_in": int64(t.ExpiresIn / time.Second)}
+	if !t.Refresh.Empty() {
+		answer["refresh_token"] = t.Refresh.Reveal()
+	}
+	return answer
+}
+
+// Redeem exchanges a code for tokens (RFC 6749 section 4.1.3). A code that comes with any error is spent, and one that
+// comes twice ends the login that the first time began. The client must be proven. Errors are *authserver.Error, or the
+// store's.
+func (s *Server) Redeem(ctx context.Context, client *authserver.Client, form url.Values) (*Tokens, error) {
+	refused := authserver.Invalid("invalid_grant", "the code is not good, or not for this request")
+	handle, ok := s.credentials.OpenCode(form.Get("code"))
+	if !ok {
+		return nil, refused
+	}
+	now := s.Now()
+	refreshes := slices.Contains(client.GrantTypes, authserver.GrantRefresh)
+	expires := now.Add(AccessLifetime)
+	if refreshes {
+		expires = now.Add(min(s.Idle, s.Lifetime))
+	}
+	l, err := s.Store.RedeemLogin(ctx, handle.Organization, handle.Login, now, expires)
+	switch {
+	case errors.Is(err, storage.ErrReplayed):
+		s.Log.Warn("a code came twice, its login was ended", "organization", l.OrganizationID, "user", l.UserID, "client", l.ClientID, "login", l.ID)
+		return nil, refused
+	case errors.Is(err, storage.ErrNotFound):
+		return nil, refused
+	case err != nil:
+		return nil, fmt.Errorf("redeeming a code: %w", err)
+	}
+	if err := fits(&l, client, form); err != nil {
+		if _, ending := s.Store.EndLogin(ctx, l.OrganizationID, l.ID); ending != nil && !errors.Is(ending, storage.ErrNotFound) {
+			return nil, fmt.Errorf("ending a login: %w", ending)
+		}
+		return nil, err
+	}
+	return s.issue(ctx, l, refreshes)
+}
+
+// fits reports why a code is not for a request.
+func fits(l *storage.Login, client *authserver.Client, form url.Values) error {
+	switch {
+	case l.ClientID != client.ID, l.RedirectURI != form.Get("redirect_uri"), !authserver.Proves(form.Get("code_verifier"), l.Challenge):
+		return authserver.Invalid("invalid_grant", "the code is not good, or not for this request")
+	}
+	return sameTarget(l, form)
+}
+
+// sameTarget reports when a request asks for another resource than the user agreed to (RFC 8707 section 2.2).
+func sameTarget(l *storage.Login, form url.Values) error {
+	_, err := authserver.Targets(form, func(target string) bool { return target == l.Resource })
+	return err
+}
+
+// Refresh exchanges a refresh token for new tokens (RFC 6749 section 6). A token that was replaced before ends the login
+// (RFC 9700 section 4.14.2). The client must be proven. Errors are *authserver.Error, or the store's.
+func (s *Server) Refresh(ctx context.Context, client *authserver.Client, form url.Values) (*Tokens, error) {
+	refused := authserver.Invalid("invalid_grant", "the refresh token is not good")
+	handle, ok := s.credentials.OpenRefresh(form.Get("refresh_token"))
+	if !ok {
+		return nil, refused
+	}
+	now := s.Now()
+	// Another client's request changes nothing, so the login is read first.
+	l, err := s.Store.Login(ctx, handle.Organization, handle.Login, now)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return nil, refused
+	case err != nil:
+		return nil, fmt.Errorf("reading a login: %w", err)
+	case l.ClientID != client.ID:
+		return nil, refused
+	}
+	if err := sameTarget(&l, form); err != nil {
+		return nil, err
+	}
+	l, renews, err := s.Store.RefreshLogin(ctx, handle.Organization, handle.Login, handle.Generation, now, s.Idle, grace)
+	switch {
+	case errors.Is(err, storage.ErrReplayed):
+		s.Log.Warn("a refresh token came again, its login was ended", "organization", l.OrganizationID, "user", l.UserID, "client", l.ClientID, "login", l.ID)
+		return nil, refused
+	case errors.Is(err, storage.ErrNotFound):
+		return nil, refused
+	case err != nil:
+		return nil, fmt.Errorf("refreshing a login: %w", err)
+	}
+	if renews && s.Renew != nil {
+		if l, err = s.renew(ctx, l); err != nil {
+			return nil, err
+		}
+	}
+	return s.issue(ctx, l, true)
+}
+
+// renew asks the identity provider for new facts about a login.
+func (s *Server) renew(ctx context.Context, l storage.Login) (storage.Login, error) {
+	plain, err := s.Vault.Open(l.SealedRefresh, seal.LoginPlace(l.OrganizationID, l.UserID, l.ID))
+	if err != nil {
+		return l, fmt.Errorf("opening a refresh token: %w", err)
+	}
+	renewed, err := s.Renew(ctx, l, seal.NewSecret(string(plain)))
+	switch {
+	case errors.Is(err, ErrEnded):
+		if _, err := s.Store.EndLogin(ctx, l.OrganizationID, l.ID); err != nil && !errors.Is(err, storage.ErrNotFound) {
+			return l, fmt.Errorf("ending a login: %w", err)
+		}
+		return l, authserver.Invalid("invalid_grant", "the identity provider ended the login")
+	case err != nil:
+		s.Log.Warn("the identity provider could not be asked about a login", "issuer", l.Issuer, "login", l.ID, "error", err)
+		if s.Now().Sub(l.FactsAt) > oldestFacts {
+			return l, &authserver.Error{Code: "temporarily_unavailable", Description: "the identity provider cannot be asked", Status: 503}
+		}
+		renewed = Renewal{Facts: l.Facts}
+	default:
+		l.Facts, l.FactsAt = renewed.Facts, s.Now().UTC()
+	}
+	if !renewed.Refresh.Empty() {
+		if l.SealedRefresh, err = s.sealRefresh(&l, renewed.Refresh); err != nil {
+			return l, err
+		}
+	}
+	if err := s.Store.RenewLogin(ctx, l.OrganizationID, l.ID, l.Facts, l.FactsAt, l.SealedRefresh); err != nil {
+		if errors.Is(err, storage.ErrNotFound) {
+			return l, authserver.Invalid("invalid_grant", "the login has ended")
+		}
+		return l, fmt.Errorf("storing the facts of a login: %w", err)
+	}
+	return l, nil
+}
+
+// These are the claims of access tokens beside those of RFC 9068.
+const (
+	// ClaimOrganization names the organization.
+	ClaimOrganization = "org_id"
+	// ClaimLogin names the login (OpenID Connect Front-Channel Logout section 3).
+	ClaimLogin = "sid"
+)
+
+// issue makes the tokens of a login.
+func (s *Server) issue(ctx context.Context, l storage.Login, refreshes bool) (*Tokens, error) {
+	known, err := s.Keys.current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now := s.Now()
+	expires := now.Add(AccessLifetime)
+	if l.ExpiresAt.Before(expires) {
+		expires = l.ExpiresAt
+	}
+	key := known.newest()
+	unsigned := jwt.NewWithClaims(jwt.SigningMethodES256, jwt.MapClaims{
+		"iss": s.Issuer, "aud": l.Resource, "sub": l.UserID, "client_id": l.ClientID, ClaimOrganization: l.OrganizationID, ClaimLogin: l.ID,
+		"iat": now.Unix(), "exp": expires.Unix(), "jti": rand.Text(),
+	})
+	unsigned.Header["typ"], unsigned.Header["kid"] = "at+jwt", key.id // RFC 9068 section 2.1
+	access, err := unsigned.SignedString(key.private)
+	if err != nil {
+		return nil, fmt.Errorf("signing an access token: %w", err)
+	}
+	t := &Tokens{Login: l, Access: seal.NewSecret(access), ExpiresIn: expires.Sub(now)}
+	if refreshes {
+		t.Refresh = seal.NewSecret(s.credentials.Refresh(authserver.Handle{Organization: l.OrganizationID, Login: l.ID, Generation: l.Generation}))
+	}
+	return t, nil
+}
+
+// Revoke ends the login of a refresh token of the client's (RFC 7009). A token of another client's is refused, one that is
+// not known is revoked already. Errors are *authserver.Error, or the store's.
+func (s *Server) Revoke(ctx context.Context, client *authserver.Client, text string) (ended *storage.Login, err error) {
+	handle, ok := s.credentials.OpenRefresh(text)
+	if !ok {
+		return nil, nil //nolint:nilnil // nothing is to be ended
+	}
+	l, err := s.Store.Login(ctx, handle.Organization, handle.Login, s.Now())
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return nil, nil //nolint:nilnil // it has ended
+	case err != nil:
+		return nil, fmt.Errorf("reading a login: %w", err)
+	case l.ClientID != client.ID:
+		return nil, authserver.Invalid("invalid_grant", "the token is another client's")
+	}
+	l, err = s.Store.EndLogin(ctx, l.OrganizationID, l.ID)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return nil, nil //nolint:nilnil // somebody else has ended it
+	case err != nil:
+		return nil, fmt.Errorf("ending a login: %w", err)
+	}
+	return &l, nil
+}

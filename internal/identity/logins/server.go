@@ -1,0 +1,173 @@
+package logins
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/durward-gateway/durward/internal/identity/authserver"
+	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Store keeps the state.
+type Store interface {
+	storage.Logins
+	storage.Clients
+}
+
+// ErrEnded reports that the identity provider refuses to go on with a user: the account is gone, or the grant.
+var ErrEnded = errors.New("the identity provider ended the login")
+
+// Renewal is an identity provider's answer to the refresh of a login.
+type Renewal struct {
+	Facts storage.LoginFacts
+	// Refresh is the next refresh token; empty: the former one stays good.
+	Refresh seal.Secret
+}
+
+// Options holds the dependencies of a Server. All are required, except Documents, Clients, Renew, the lifetimes and Log.
+type Options struct {
+	Store Store
+	Vault Vault
+	MACs  authserver.MACs // for codes and refresh tokens alone
+	Keys  *SigningKeys
+	// Issuer is the gateway's public URL.
+	Issuer string
+	// Documents finds clients by the addresses of their metadata documents; nil: none are fetched.
+	Documents *authserver.Documents
+	// Clients holds the clients of the configuration.
+	Clients []authserver.Client
+	// Renew asks the identity provider at which a user logged in for new facts. Its error is ErrEnded when the provider
+	// refuses; with any other one the provider could not be asked. nil: no provider is ever asked.
+	Renew func(ctx context.Context, l storage.Login, refresh seal.Secret) (Renewal, error)
+	// Lifetime is the time after which a login ends, and Idle that after which it ends when nobody uses it.
+	Lifetime, Idle time.Duration
+	Log            *slog.Logger // nil: none
+	Now            func() time.Time
+}
+
+// Server makes logins and exchanges their codes and tokens. It is safe for concurrent use.
+type Server struct {
+	Options
+
+	credentials *authserver.Credentials
+	configured  map[string]*authserver.Client
+}
+
+// New makes a server.
+func New(o Options) *Server {
+	if o.Lifetime <= 0 {
+		o.Lifetime = DefaultLifetime
+	}
+	if o.Idle <= 0 {
+		o.Idle = DefaultIdle
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{Options: o, credentials: authserver.NewCredentials(o.MACs), configured: make(map[string]*authserver.Client)}
+	for _, c := range o.Clients {
+		s.configured[c.ID] = &c
+	}
+	return s
+}
+
+// Client finds a client: one of the configuration, one that registered, or one whose id is the address of its metadata
+// document. Its error is authserver.ErrNoClient when there is none, authserver.ErrDocument, or the store's.
+func (s *Server) Client(ctx context.Context, id string) (*authserver.Client, error) {
+	if c, ok := s.configured[id]; ok {
+		return c, nil
+	}
+	if strings.Contains(id, "://") {
+		if s.Documents == nil {
+			return nil, authserver.ErrNoClient
+		}
+		return s.Documents.Client(ctx, id)
+	}
+	found, err := s.Store.RegisteredClient(ctx, id)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return nil, authserver.ErrNoClient
+	case err != nil:
+		return nil, fmt.Errorf("reading a client: %w", err)
+	}
+	return &authserver.Client{
+		ID: found.ID, Name: found.Name, SecretHash: string(found.SecretHash), AuthMethod: found.AuthMethod, RedirectURIs: found.RedirectURIs,
+		GrantTypes: found.GrantTypes, Issued: found.CreatedAt,
+	}, nil
+}
+
+// Register stores a client that registers itself, and sets its id and time. It returns the client's secret; empty for a
+// public client.
+func (s *Server) Register(ctx context.Context, asked *authserver.Registration) (seal.Secret, error) {
+	c := &asked.Client
+	c.ID, c.Issued = random(), s.Now().UTC().Truncate(time.Second)
+	var secret seal.Secret
+	if c.AuthMethod != authserver.AuthNone {
+		secret = seal.NewSecret(random())
+		c.SecretHash = authserver.HashSecret(secret.Reveal())
+	}
+	stored := storage.RegisteredClient{ID: c.ID, Name: c.Name, AuthMethod: c.AuthMethod, RedirectURIs: c.RedirectURIs, GrantTypes: c.GrantTypes, CreatedAt: c.Issued}
+	if c.SecretHash != "" {
+		stored.SecretHash = []byte(c.SecretHash)
+	}
+	if err := s.Store.RegisterClient(ctx, stored); err != nil {
+		return seal.Secret{}, fmt.Errorf("storing a client: %w", err)
+	}
+	return secret, nil
+}
+
+// Beginning is a login that a user has agreed to.
+type Beginning struct {
+	OrganizationID, UserID string
+	// Issuer is the identity provider at which the user logged in, and Audience the gateway's client there.
+	Issuer, Audience string
+	Client           *authserver.Client
+	// Resource is the audience of the access tokens.
+	Resource               string
+	RedirectURI, Challenge string
+	Facts                  storage.LoginFacts
+	// Refresh is the identity provider's refresh token; empty when it gave none.
+	Refresh seal.Secret
+}
+
+// Begin stores a login, and returns its code.
+func (s *Server) Begin(ctx context.Context, b Beginning) (seal.Secret, error) {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return seal.Secret{}, fmt.Errorf("making an id: %w", err)
+	}
+	now := s.Now().UTC()
+	l := storage.Login{
+		ID: id.String(), OrganizationID: b.OrganizationID, UserID: b.UserID, ClientID: b.Client.ID, ClientName: b.Client.Name, Resource: b.Resource,
+		Issuer: b.Issuer, Audience: b.Audience, CreatedAt: now, UsedAt: now, ExpiresAt: now.Add(CodeLifetime), EndsAt: now.Add(s.Lifetime),
+		RedirectURI: b.RedirectURI, Challenge: b.Challenge, Facts: b.Facts, FactsAt: now,
+	}
+	if l.SealedRefresh, err = s.sealRefresh(&l, b.Refresh); err != nil {
+		return seal.Secret{}, err
+	}
+	if err := s.Store.CreateLogin(ctx, l); err != nil {
+		return seal.Secret{}, fmt.Errorf("storing a login: %w", err)
+	}
+	if err := s.Store.ClientLoggedIn(ctx, l.ClientID, now); err != nil {
+		return seal.Secret{}, fmt.Errorf("noting a client's login: %w", err)
+	}
+	return seal.NewSecret(s.credentials.Code(authserver.Handle{Organization: l.OrganizationID, Login: l.ID})), nil
+}
+
+func (s *Server) sealRefresh(l *storage.Login, refresh seal.Secret) ([]byte, error) {
+	if refresh.Empty() {
+		return nil, nil
+	}
+	sealed, err := s.Vault.Seal([]byte(refresh.Reveal()), seal.LoginPlace(l.OrganizationID, l.UserID, l.ID))
+	if err != nil {
+		return nil, fmt.Errorf("sealing a refresh token: %w", err)
+	}
+	return sealed, nil
+}
