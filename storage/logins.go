@@ -63,6 +63,8 @@ type LoginFacts struct {
 	Groups   []string `json:"groups,omitempty"`
 	Teams    []string `json:"teams,omitempty"`
 	Projects []string `json:"projects,omitempty"`
+	// Claims is a JSON object with all claims that conditions of policies may see; "" when there are none.
+	Claims string `json:"claims,omitempty"`
 }
 
 // LoginFilter selects logins of an organization.

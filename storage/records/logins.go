@@ -81,7 +81,7 @@ func (s loginsStore) CreateLogin(ctx context.Context, l storage.Login) error {
 
 // factsText returns the stored form of facts.
 func factsText(f storage.LoginFacts) (string, error) {
-	var all []string
+	all := []string{f.Claims}
 	for _, names := range [...][]string{f.Roles, f.Groups, f.Teams, f.Projects} {
 		all = append(all, names...)
 	}
