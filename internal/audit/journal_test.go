@@ -92,7 +92,7 @@ func TestJournalGone(t *testing.T) {
 	for name, remove := range map[string]func(path string) error{
 		"removed": os.Remove,
 		"replaced": func(path string) error {
-			return errors.Join(os.Rename(path, path+".old"), os.WriteFile(path, nil, 0o600))
+			return errors.Join(os.Rename(path, path+".old"), os.WriteFile(path, make([]byte, 1<<20), 0o600)) // larger: it is not cut off
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
