@@ -26,6 +26,8 @@ type Options struct {
 	Memory *Memory
 	// Issuers holds the issuers whose tokens are accepted, by the `iss` of these.
 	Issuers map[string]Issuer
+	// Logins accepts the gateway's own access tokens; nil: none are accepted.
+	Logins *Logins
 	// RulesID names everything in the configuration on which the verdict about a token depends. Authenticators with the
 	// same one share their verdicts.
 	RulesID string
@@ -45,6 +47,7 @@ type Options struct {
 type Authenticator struct {
 	memory         *Memory
 	issuers        map[string]Issuer
+	logins         *Logins
 	rulesID        string
 	digester       *apikey.Digester
 	registerAgents bool
@@ -56,7 +59,7 @@ type Authenticator struct {
 // New makes an authenticator.
 func New(o Options) *Authenticator {
 	a := &Authenticator{
-		memory: o.Memory, issuers: o.Issuers, rulesID: o.RulesID, digester: o.Digester,
+		memory: o.Memory, issuers: o.Issuers, logins: o.Logins, rulesID: o.RulesID, digester: o.Digester,
 		registerAgents: o.RegisterAgents, requireAgents: o.RequireAgents, shared: o.Shared, resolved: o.Resolved,
 	}
 	if a.shared == nil {

@@ -21,6 +21,8 @@ type Caller struct {
 	Projects       []string
 	// Agent is the external id of the client that holds the token (azp, client_id).
 	Agent string
+	// Login is the id of the login with the gateway that the token came of; "" for tokens of other issuers.
+	Login string
 	// Admin reports whether the caller has the issuer's administrator role.
 	Admin bool
 	// Machine reports whether there is no person behind the token (client credentials).

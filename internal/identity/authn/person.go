@@ -18,6 +18,8 @@ type person struct {
 	who      Caller        // but for the end of a token
 	history  cache.History // of the organization
 	register bool          // a client that is not known becomes an agent
+	// login holds the login of the gateway's own tokens; nil for those of other issuers.
+	login *loginFacts
 	// attributes holds the attributes in the last new token.
 	attributes atomic.Pointer[attributes]
 	// standing holds the bearer's standing at the last call.

@@ -23,29 +23,37 @@ type standing struct {
 	agent *storage.Agent // nil: the client is not registered
 	// revokedAt is the time up to which the user's issued tokens are refused; zero when nobody revoked them.
 	revokedAt time.Time
+	// login holds the present facts of the login; nil for tokens of other issuers, and when the login has ended.
+	login *storage.LoginFacts
 }
 
 // standingOf looks up the caller's registered agent and revocation time. With register, an unknown client is
 // registered. The key and the loading function are made for each look-up. Nobody keeps them, because a result is kept
 // for as long as nothing of the organization is written.
-func (m *Memory) standingOf(ctx context.Context, who *Caller, register bool) (standing, error) {
-	registers := strconv.FormatBool(register)
-	key := cache.NewKey(who.OrganizationID, "standing", who.Issuer, who.Agent, registers, who.UserID)
+func (m *Memory) standingOf(ctx context.Context, p *person) (standing, error) {
+	who := &p.who
+	registers := strconv.FormatBool(p.register)
+	key := cache.NewKey(who.OrganizationID, "standing", who.Issuer, who.Agent, registers, who.UserID, who.Login)
 	return m.standings.Get(ctx, key, func(ctx context.Context) (s standing, err error) {
 		u, err := m.store.User(ctx, who.OrganizationID, who.UserID)
 		if err != nil {
 			return standing{}, err
 		}
 		s.revokedAt = u.RevokedAt
+		if p.login != nil {
+			if s.login, err = m.loginOf(ctx, who); err != nil {
+				return standing{}, err
+			}
+		}
 		if who.Agent == "" {
 			return s, nil
 		}
 		client := storage.Agent{
 			OrganizationID: who.OrganizationID, WriteConfirmationsRequired: true,
-			Application: storage.Application{OrganizationID: who.OrganizationID, Issuer: who.Issuer, ExternalID: who.Agent, Name: who.Agent, DCR: true},
+			Application: storage.Application{OrganizationID: who.OrganizationID, Issuer: who.Issuer, ExternalID: who.Agent, Name: p.agentName(), DCR: true},
 		}
 		s.agent, err = m.agents.Get(ctx, cache.NewKey(who.OrganizationID, "agent", who.Issuer, who.Agent, registers), func(ctx context.Context) (*storage.Agent, error) {
-			return m.agentOf(ctx, client, register)
+			return m.agentOf(ctx, client, p.register)
 		})
 		return s, err
 	})
@@ -86,6 +94,7 @@ func (m *Memory) registerAgent(ctx context.Context, client storage.Agent) (stora
 type lastStanding struct {
 	at cache.Epoch
 	standing
+	refusal string // says why all tokens of the login are refused; "": they are not
 }
 
 // standing returns the present standing of a token's bearer. Its error is token.ErrInvalid when the user's tokens are
@@ -95,15 +104,19 @@ func (a *Authenticator) standing(ctx context.Context, v *verified) (*lastStandin
 	now := v.history.Current()
 	s := v.standing.Load()
 	if s == nil || s.at != now {
-		found, err := a.memory.standingOf(ctx, &v.who, v.register)
+		found, err := a.memory.standingOf(ctx, v.person)
 		if err != nil {
 			return nil, err
 		}
-		s = &lastStanding{now, found}
+		s = &lastStanding{now, found, v.login.refusal(found.login)}
 		v.standing.Store(s)
 	}
-	if s.refuses(v) {
-		return nil, &RefusedError{Err: &token.Error{Kind: token.ErrInvalid, Reason: "the user's tokens were revoked"}, Caller: &v.caller}
+	reason := s.refusal
+	if reason == "" && s.refuses(v) {
+		reason = "the user's tokens were revoked"
+	}
+	if reason != "" {
+		return nil, &RefusedError{Err: &token.Error{Kind: token.ErrInvalid, Reason: reason}, Caller: &v.caller}
 	}
 	return s, nil
 }

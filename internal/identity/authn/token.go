@@ -28,6 +28,12 @@ func (a *Authenticator) Token(ctx context.Context, raw, resource string) (Bearer
 		return Bearer{}, err
 	}
 	now, err := a.standing(ctx, known)
+	if err != nil && known.outdated() {
+		// A token that is verified anew takes the present facts of its login.
+		if known, err = a.verify(ctx, raw, resource); err == nil {
+			now, err = a.standing(ctx, known)
+		}
+	}
 	if err != nil {
 		return Bearer{}, err
 	}
@@ -51,12 +57,12 @@ func (a *Authenticator) verified(ctx context.Context, raw, resource string) (*ve
 			return nil, err
 		}
 	}
-	issuer, ok := a.issuers[known.vouched.Issuer]
+	verifier, ok := a.verifierOf(known.vouched.Issuer)
 	if !ok {
 		return nil, token.ErrInvalid
 	}
 	// Facts that held when the token was verified may have ended since: the token's lifetime, or its key's (J30).
-	if err := issuer.Verifier().Recheck(ctx, &known.vouched); err != nil {
+	if err := verifier.Recheck(ctx, &known.vouched); err != nil {
 		return nil, err
 	}
 	return known, nil
@@ -77,6 +83,9 @@ func (a *Authenticator) verify(ctx context.Context, raw, resource string) (*veri
 	if err != nil {
 		return nil, err
 	}
+	if a.logins != nil && a.logins.Issuer == string(name) {
+		return a.verifyLogin(ctx, unverified, resource, seenAt)
+	}
 	issuer, ok := a.issuers[string(name)]
 	if !ok {
 		return nil, &token.Error{Kind: token.ErrInvalid, Reason: "iss is not that of a configured identity"}
@@ -89,8 +98,24 @@ func (a *Authenticator) verify(ctx context.Context, raw, resource string) (*veri
 	if err != nil {
 		return nil, err
 	}
-	known := &verified{person: somebody, attributes: somebody.attributesOf(claims), vouched: claims.Vouched, caller: somebody.who, seenAt: seenAt}
+	return newVerified(claims, issuer.Verifier(), somebody, somebody.attributesOf(claims), seenAt), nil
+}
+
+func newVerified(claims *token.Claims, by *token.Verifier, somebody *person, seen *attributes, seenAt time.Time) *verified {
+	known := &verified{person: somebody, attributes: seen, vouched: claims.Vouched, caller: somebody.who, seenAt: seenAt}
 	known.names = sizeOf(known.caller.Roles, known.caller.Groups)
-	known.caller.ExpiresAt = issuer.Verifier().GoodUntil(&claims.Vouched)
-	return known, nil
+	known.caller.ExpiresAt = by.GoodUntil(&claims.Vouched)
+	return known
+}
+
+// verifierOf returns the verifier of an issuer's tokens.
+func (a *Authenticator) verifierOf(issuer string) (*token.Verifier, bool) {
+	if a.logins != nil && a.logins.Issuer == issuer {
+		return a.logins.Verifier, true
+	}
+	known, ok := a.issuers[issuer]
+	if !ok {
+		return nil, false
+	}
+	return known.Verifier(), true
 }

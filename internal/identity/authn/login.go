@@ -1,0 +1,131 @@
+package authn
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/cache"
+	"github.com/durward-gateway/durward/internal/identity/logins"
+	"github.com/durward-gateway/durward/internal/identity/token"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// Logins accepts the access tokens of the gateway's own authorization server.
+type Logins struct {
+	// Issuer is the `iss` of these tokens.
+	Issuer string
+	// Verifier verifies them.
+	Verifier *token.Verifier
+	// Administrators returns the role that makes administrators of the users of an identity provider, where the gateway
+	// is the client audience; "" for none. It reports false when users do not log in there any more.
+	Administrators func(issuer, audience string) (role string, ok bool)
+}
+
+// loginFacts holds the facts of a login with which its tokens were verified.
+type loginFacts struct {
+	storage.LoginFacts
+	client string // its name
+}
+
+// verifyLogin verifies a token of the gateway's own. The token names a login, which has the facts about the user.
+func (a *Authenticator) verifyLogin(ctx context.Context, unverified token.Unverified, resource string, seenAt time.Time) (*verified, error) {
+	claims, err := a.logins.Verifier.VerifyParsed(ctx, unverified, resource)
+	if err != nil {
+		return nil, err
+	}
+	text := func(name string) string {
+		v, _ := claims.Object.Get(name)
+		return v.Str()
+	}
+	organization, id := text(logins.ClaimOrganization), text(logins.ClaimLogin)
+	l, err := a.memory.store.Login(ctx, organization, id, a.shared(a.memory.now()))
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return nil, &token.Error{Kind: token.ErrInvalid, Reason: loginEnded}
+	case err != nil:
+		return nil, err
+	case l.UserID != claims.Subject, l.ClientID != text("client_id"), l.Resource != text("aud"):
+		return nil, &token.Error{Kind: token.ErrInvalid, Reason: "the token is not one of its login"}
+	}
+	somebody, err := a.loginPerson(ctx, &l)
+	if err != nil {
+		return nil, err
+	}
+	return newVerified(claims, a.logins.Verifier, somebody, somebody.attributes.Load(), seenAt), nil
+}
+
+// loginPerson returns the person that a login's tokens name. Tokens of one login with the same facts share it.
+func (a *Authenticator) loginPerson(ctx context.Context, l *storage.Login) (*person, error) {
+	role, ok := a.logins.Administrators(l.Issuer, l.Audience)
+	if !ok {
+		return nil, &token.Error{Kind: token.ErrInvalid, Reason: "the login came of an identity provider that is not configured any more"}
+	}
+	key := cache.NewKey("", "login", a.rulesID, l.OrganizationID, l.ID, l.FactsAt.Format(time.RFC3339Nano))
+	return a.memory.people.Get(ctx, key, func(ctx context.Context) (*person, error) {
+		u, err := a.memory.store.User(ctx, l.OrganizationID, l.UserID)
+		if err != nil {
+			return nil, err
+		}
+		made := &person{
+			who: Caller{
+				Issuer: a.logins.Issuer, Subject: u.Subject, OrganizationID: l.OrganizationID, UserID: l.UserID, Name: u.Name, Email: u.Email,
+				Roles: l.Facts.Roles, Groups: l.Facts.Groups, Teams: l.Facts.Teams, Projects: l.Facts.Projects, Agent: l.ClientID, Login: l.ID,
+				Admin: role != "" && slices.Contains(l.Facts.Roles, role),
+			},
+			history: a.memory.epochs.Of(l.OrganizationID), register: a.registerAgents, notes: a.memory.newNotes(),
+			login: &loginFacts{l.Facts, l.ClientName},
+		}
+		cache.Compact(&made.who)
+		made.attributes.Store(&attributes{claims: cmp.Or(l.Facts.Claims, "{}")})
+		return made, nil
+	})
+}
+
+// loginOf returns the present facts of a bearer's login; nil when it has ended.
+func (m *Memory) loginOf(ctx context.Context, who *Caller) (*storage.LoginFacts, error) {
+	l, err := m.store.Login(ctx, who.OrganizationID, who.Login, m.now())
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return nil, nil //nolint:nilnil // that it has ended is a fact that is kept like any other
+	case err != nil:
+		return nil, err
+	}
+	return &l.Facts, nil
+}
+
+// These are the reasons for which tokens of a login are refused.
+const (
+	loginEnded   = "the login has ended"
+	loginChanged = "the login has other roles, groups or claims by now"
+)
+
+// refusal says why tokens that were verified with these facts are refused, given the present ones; "" when they are not.
+func (f *loginFacts) refusal(now *storage.LoginFacts) string {
+	switch {
+	case f == nil:
+		return ""
+	case now == nil:
+		return loginEnded
+	case !reflect.DeepEqual(f.LoginFacts, *now):
+		return loginChanged
+	}
+	return ""
+}
+
+// outdated reports whether a token was refused last because its login has other facts by now.
+func (v *verified) outdated() bool {
+	s := v.standing.Load()
+	return s != nil && s.refusal == loginChanged
+}
+
+// agentName returns the name of the agent that a client becomes when it is first seen.
+func (p *person) agentName() string {
+	if p.login != nil && p.login.client != "" {
+		return p.login.client
+	}
+	return p.who.Agent
+}

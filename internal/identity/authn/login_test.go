@@ -1,0 +1,228 @@
+package authn
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/identity/authserver"
+	"github.com/durward-gateway/durward/internal/identity/logins"
+	"github.com/durward-gateway/durward/internal/identity/token"
+	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/storage"
+)
+
+const (
+	gateway   = "https://gateway.test"
+	notesURL  = gateway + "/mcp/notes"
+	verifier  = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
+	challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM" // RFC 7636 appendix B
+)
+
+// loginDoor is a door that also lets in the tokens of a gateway's own logins.
+type loginDoor struct {
+	*door
+	server *logins.Server
+	user   storage.User
+	editor *authserver.Client
+	gone   bool // nobody logs in at the identity provider any more
+}
+
+func newLoginDoor(t *testing.T) *loginDoor {
+	t.Helper()
+	l := &loginDoor{editor: &authserver.Client{ID: "https://editor.test/client.json", Name: "An editor", GrantTypes: []string{authserver.GrantCode, authserver.GrantRefresh}}}
+	l.door = newDoor(t, func(o *Options) { o.RegisterAgents = true })
+	master, err := seal.ParseMasterKey(seal.NewMasterKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring, err := seal.OpenKeyring(t.Context(), []seal.MasterKey{master}, l.store, l.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := logins.NewSigningKeys(l.store, ring, l.now)
+	l.server = logins.New(logins.Options{Store: l.store, Vault: ring, MACs: ring.MAC("login"), Keys: keys, Issuer: gateway, Now: l.now})
+	v, err := token.NewVerifier(token.Options{Issuer: gateway, Audiences: []string{gateway}, AudSingle: true, Algorithms: []string{"ES256"}, RequireTyp: true}, keys, l.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Authenticator.logins = &Logins{Issuer: gateway, Verifier: v, Administrators: func(issuer, audience string) (string, bool) {
+		return "admin", !l.gone && issuer == "https://id.test" && audience == "durward"
+	}}
+	first := l.bearer(l.issuer.Sign(nil)).Caller() // a user, whatever issuer named them
+	if l.user, err = l.store.User(t.Context(), first.OrganizationID, first.UserID); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// logIn logs the user in.
+func (l *loginDoor) logIn(facts storage.LoginFacts) *logins.Tokens {
+	l.t.Helper()
+	code, err := l.server.Begin(l.t.Context(), logins.Beginning{
+		OrganizationID: l.user.OrganizationID, UserID: l.user.ID, Issuer: "https://id.test", Audience: "durward", Client: l.editor, Resource: notesURL,
+		RedirectURI: "http://127.0.0.1/back", Challenge: challenge, Facts: facts,
+	})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	tokens, err := l.server.Redeem(l.t.Context(), l.editor, url.Values{"code": {code.Reveal()}, "redirect_uri": {"http://127.0.0.1/back"}, "code_verifier": {verifier}})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return tokens
+}
+
+func (l *loginDoor) refresh(tokens *logins.Tokens) *logins.Tokens {
+	l.t.Helper()
+	next, err := l.server.Refresh(l.t.Context(), l.editor, url.Values{"refresh_token": {tokens.Refresh.Reveal()}})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return next
+}
+
+// at lets a token in at an address.
+func (l *loginDoor) at(access seal.Secret, resource string) (*Bearer, error) {
+	b, err := l.Token(l.t.Context(), access.Reveal(), resource)
+	return &b, err
+}
+
+// TestLoginTokens checks that a token of the gateway's own has the facts of its login, for its server alone.
+func TestLoginTokens(t *testing.T) {
+	l := newLoginDoor(t)
+	facts := storage.LoginFacts{Roles: []string{"admin", "writer"}, Groups: []string{"sales"}, Teams: []string{"a"}, Projects: []string{"p"}, Claims: `{"department":"north"}`}
+	tokens := l.logIn(facts)
+	b, err := l.at(tokens.Access, notesURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	who := b.Caller()
+	if who.UserID != l.user.ID || who.OrganizationID != l.user.OrganizationID || who.Login != tokens.Login.ID || who.Agent != l.editor.ID || !who.Admin || who.Machine ||
+		!slices.Equal(who.Roles, facts.Roles) || !slices.Equal(who.Groups, facts.Groups) || !slices.Equal(who.Teams, facts.Teams) || !slices.Equal(who.Projects, facts.Projects) {
+		t.Errorf("the caller is %+v", who)
+	}
+	if a := b.Agent(); a == nil || a.Application.Issuer != gateway || a.Application.ExternalID != l.editor.ID || a.Application.Name != "An editor" || !a.Application.DCR {
+		t.Errorf("the agent is %+v", a)
+	}
+	claims, ok := b.token.attributes.Read()
+	if !ok || claims["department"] != "north" || len(claims) != 1 {
+		t.Errorf("policies see %v", claims)
+	}
+	for _, resource := range []string{"", gateway + "/mcp/other"} {
+		if _, err := l.at(tokens.Access, resource); !errors.Is(err, token.ErrInvalid) {
+			t.Errorf("at %q: %v", resource, err)
+		}
+	}
+	// The next token of the login names the same person, while nothing changes.
+	next, err := l.at(l.refresh(tokens).Access, notesURL)
+	if err != nil || !reflect.DeepEqual(next.token.who, b.token.who) {
+		t.Errorf("another person, error %v", err)
+	}
+	if plain, err := l.at(l.logIn(storage.LoginFacts{Groups: []string{"sales"}}).Access, notesURL); err != nil || plain.Caller().Admin || plain.token.claims != "{}" {
+		t.Errorf("a user without the role: %+v, error %v", plain.Caller(), err)
+	}
+}
+
+// TestLoginEnds checks that tokens end with their login, at once, also for streams that are open.
+func TestLoginEnds(t *testing.T) {
+	for name, end := range map[string]func(t *testing.T, l *loginDoor, tokens *logins.Tokens) error{
+		"ended": func(t *testing.T, l *loginDoor, tokens *logins.Tokens) error {
+			_, err := l.store.EndLogin(t.Context(), tokens.Login.OrganizationID, tokens.Login.ID)
+			return err
+		},
+		"revoked by its client": func(t *testing.T, l *loginDoor, tokens *logins.Tokens) error {
+			_, err := l.server.Revoke(t.Context(), l.editor, tokens.Refresh.Reveal())
+			return err
+		},
+		"consent taken back": func(t *testing.T, l *loginDoor, _ *logins.Tokens) error {
+			return l.store.EndConsents(t.Context(), l.user.OrganizationID, l.user.ID, l.editor.ID)
+		},
+		"user revoked": func(t *testing.T, l *loginDoor, _ *logins.Tokens) error {
+			_, err := l.store.RevokeUser(t.Context(), l.user.OrganizationID, l.user.ID, l.now().Add(-time.Hour)) // even by a clock that is behind
+			return err
+		},
+		"other groups": func(t *testing.T, l *loginDoor, tokens *logins.Tokens) error {
+			return l.store.RenewLogin(t.Context(), l.user.OrganizationID, tokens.Login.ID, storage.LoginFacts{Groups: []string{"support"}}, l.now(), nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLoginDoor(t)
+			tokens, others := l.logIn(storage.LoginFacts{Groups: []string{"sales"}}), l.logIn(storage.LoginFacts{})
+			b, err := l.at(tokens.Access, notesURL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := end(t, l, tokens); err != nil {
+				t.Fatal(err)
+			}
+			if err := l.Recheck(t.Context(), b); !errors.Is(err, token.ErrInvalid) {
+				t.Errorf("an open stream goes on: %v", err)
+			}
+			again, err := l.at(tokens.Access, notesURL)
+			if name == "other groups" { // the token goes on, with these
+				if err != nil || !slices.Equal(again.Caller().Groups, []string{"support"}) {
+					t.Errorf("%+v, error %v", again, err)
+				}
+			} else if !errors.Is(err, token.ErrInvalid) {
+				t.Errorf("the token is let in: %v", err)
+			}
+			_, err = l.at(others.Access, notesURL)
+			if all := name == "user revoked" || name == "consent taken back"; (err != nil) != all {
+				t.Errorf("the other login: %v", err)
+			}
+		})
+	}
+}
+
+// TestLoginsElsewhere checks that a login ends where its identity provider is not configured any more, and that a gateway
+// without an authorization server takes none of its tokens.
+func TestLoginsElsewhere(t *testing.T) {
+	l := newLoginDoor(t)
+	tokens := l.logIn(storage.LoginFacts{})
+	l.gone = true
+	if _, err := l.at(tokens.Access, notesURL); !errors.Is(err, token.ErrInvalid) {
+		t.Errorf("nobody logs in there any more: %v", err)
+	}
+	l.gone = false
+	if _, err := l.at(tokens.Access, notesURL); err != nil {
+		t.Fatal(err)
+	}
+	l.Authenticator.logins = nil
+	if _, err := l.at(tokens.Access, notesURL); !errors.Is(err, token.ErrInvalid) {
+		t.Errorf("without an authorization server: %v", err)
+	}
+}
+
+// otherLogin is a store that gives other facts for a login than the token's.
+type otherLogin struct {
+	Store
+	change func(*storage.Login)
+}
+
+func (s *otherLogin) Login(ctx context.Context, organization, id string, now time.Time) (storage.Login, error) {
+	l, err := s.Store.Login(ctx, organization, id, now)
+	s.change(&l)
+	return l, err
+}
+
+// TestForeignLogin checks that a token is compared with its login, so that no mistake elsewhere makes one a token of
+// another user, client or server.
+func TestForeignLogin(t *testing.T) {
+	for name, change := range map[string]func(*storage.Login){
+		"user":     func(l *storage.Login) { l.UserID = "other" },
+		"client":   func(l *storage.Login) { l.ClientID = "other" },
+		"resource": func(l *storage.Login) { l.Resource = gateway + "/mcp/other" },
+	} {
+		l := newLoginDoor(t)
+		tokens := l.logIn(storage.LoginFacts{})
+		l.memory.store = &otherLogin{l.store, change}
+		if _, err := l.at(tokens.Access, notesURL); !errors.Is(err, token.ErrInvalid) {
+			t.Errorf("another %s: %v", name, err)
+		}
+	}
+}
