@@ -37,6 +37,7 @@ type fileEvidence struct {
 	header     *format.Header
 	checkpoint int64 // the number of the last checkpoint; 0: none
 	final      bool
+	blank      bool // it had no whole line
 }
 
 type checkpointEvidence struct {

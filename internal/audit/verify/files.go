@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/durward-gateway/durward/internal/audit/format"
@@ -77,6 +79,7 @@ func (v *verification) readSegment(n *nodeEvidence, dir string, number int) erro
 		r.line++
 		r.take(text)
 	}
+	r.file.blank = r.line == 0
 	torn, err := lines.Torn()
 	if err != nil {
 		return err
@@ -88,6 +91,39 @@ func (v *verification) readSegment(n *nodeEvidence, dir string, number int) erro
 			v.report.Notes = append(v.report.Notes, fmt.Sprintf(
 				"node %s, segment %s: the last line is unfinished (%d bytes): it is being written, or the process was killed; the next start cuts it away", n.name, name, torn))
 		}
+	}
+	return nil
+}
+
+// dropBlank forgets the newest file of a node when it was read before its first line was there. The segment is then one
+// that was written meanwhile. A file that is still blank was cut off, or nobody needs it.
+func (n *nodeEvidence) dropBlank(dir string) error {
+	if len(n.files) == 0 {
+		return nil
+	}
+	name := slices.Max(slices.Collect(maps.Keys(n.files)))
+	if !n.files[name].blank {
+		return nil
+	}
+	number, _ := segments.Number(name)
+	f, err := segments.Open(dir, number)
+	if errors.Is(err, os.ErrNotExist) {
+		delete(n.files, name) // it was shipped and removed meanwhile, or the store knows of no end of it
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading segment %s again: %w", name, err)
+	}
+	defer f.Close()
+	text, err := format.NewLines(f).Next()
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading segment %s again: %w", name, err)
+	}
+	if l, err := former.NewParser().Parse(text); err == nil && l.Header != nil && l.Header.Node == n.name && l.Header.Segment == name {
+		delete(n.files, name)
 	}
 	return nil
 }

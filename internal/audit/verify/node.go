@@ -70,6 +70,12 @@ func (v *verification) noteUncovered(n *nodeEvidence) {
 // after its final checkpoint is stored.
 func (v *verification) readMeanwhile(ctx context.Context, dir string, store Source) error {
 	for _, n := range v.nodes {
+		here := n.local && dir != "" && segments.IsNode(n.name)
+		if here {
+			if err := n.dropBlank(filepath.Join(dir, n.name)); err != nil {
+				return err
+			}
+		}
 		ended := 0
 		for name := range n.finals {
 			number, _ := segments.Number(name)
@@ -88,7 +94,7 @@ func (v *verification) readMeanwhile(ctx context.Context, dir string, store Sour
 			}
 		}
 		n.meanwhile = make(map[int]bool)
-		if !n.local || dir == "" || !segments.IsNode(n.name) {
+		if !here {
 			continue
 		}
 		numbers, err := segments.List(filepath.Join(dir, n.name))

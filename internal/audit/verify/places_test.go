@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -69,6 +70,7 @@ func TestMissingJournal(t *testing.T) {
 		elsewhere = "node " + nodeA + " keeps its journal elsewhere: what it has not shipped yet is not verified"
 		setAside  = "node " + nodeA + ": the file 00000009.ndjson.damaged was set aside because lines in it are none, or the store has something else in its place or cannot keep it"
 	)
+	half := len(newShelf(t).growing.lines[0]) / 2
 	for name, c := range map[string]struct {
 		make     func(t *testing.T, s *shelf)
 		all      bool // every journal should be here
@@ -89,6 +91,43 @@ func TestMissingJournal(t *testing.T) {
 				return nil
 			}
 		}, true, nil, []string{"node " + nodeA + ", segment 00000003 was written meanwhile and is not verified"}},
+		"one whose file has no line yet": {func(t *testing.T, s *shelf) {
+			lines := s.growing.lines
+			s.growing.lines = [][]byte{lines[0][:len(lines[0])/2]}
+			s.growing.put(t, s.root)
+			s.growing.lines = lines
+			s.before = func(call string) error {
+				if call == "chains" {
+					s.growing.put(t, s.root)
+				}
+				return nil
+			}
+		}, true, nil, []string{
+			"node " + nodeA + ", segment 00000003: the last line is unfinished (" + strconv.Itoa(half) + " bytes): it is being written, or the process was killed; the next start cuts it away",
+			"node " + nodeA + ", segment 00000003 was written meanwhile and is not verified",
+		}},
+		"one whose file has another's first line then": {func(t *testing.T, s *shelf) {
+			lines := s.growing.lines
+			s.growing.lines = nil
+			s.growing.put(t, s.root)
+			s.growing.lines = append([][]byte{s.ended.lines[0]}, lines[1:]...)
+			s.before = func(call string) error {
+				if call == "chains" {
+					s.growing.put(t, s.root)
+				}
+				return nil
+			}
+		}, true, []string{"node " + nodeA + ", segment 00000003: its file has no beginning, and the store has something of it: it was cut off"}, nil},
+		"one whose file has no line, and goes": {func(t *testing.T, s *shelf) {
+			s.growing.lines = nil
+			s.growing.put(t, s.root)
+			s.before = func(call string) error {
+				if call == "chains" {
+					return os.Remove(segments.Path(s.dir, 3))
+				}
+				return nil
+			}
+		}, true, []string{gone}, nil},
 		"one of which two segments end and are removed meanwhile": {func(t *testing.T, s *shelf) {
 			s.growing.put(t, s.root)
 			s.before = func(call string) error {
