@@ -36,7 +36,9 @@ type Login struct {
 	Resource string
 	// Issuer is the identity provider at which the user logged in, and Audience the gateway's client there.
 	Issuer, Audience string
-	CreatedAt        time.Time
+	// Subject is the user's `sub` at Issuer.
+	Subject   string
+	CreatedAt time.Time
 	// UsedAt is the time at which the client last got tokens.
 	UsedAt time.Time
 	// ExpiresAt is the time at which the login ends when its client gets no tokens before, and EndsAt the time at which it

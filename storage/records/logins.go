@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	loginColumns = `id, organization_id, user_id, client_id, client_name, resource, issuer, audience, created_at, used_at, expires_at, ends_at,
+	loginColumns = `id, organization_id, user_id, client_id, client_name, resource, issuer, audience, subject, created_at, used_at, expires_at, ends_at,
 		redirect_uri, challenge, redeemed_at, generation, rotated_at, facts, facts_at, sealed_refresh`
 	loginWhere     = ` WHERE organization_id = $1 AND id = $2`
 	anyLoginSQL    = `SELECT ` + loginColumns + ` FROM logins` + loginWhere + ` AND expires_at > $3`
 	loginSQL       = anyLoginSQL + ` AND redeemed_at > $4`
 	insertLoginSQL = `INSERT INTO logins (` + loginColumns + `, renewing_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`
 	redeemLoginSQL  = `UPDATE logins SET redeemed_at = $3, used_at = $3, rotated_at = $3, expires_at = $4` + loginWhere
 	rotateLoginSQL  = `UPDATE logins SET generation = $3, rotated_at = $4, used_at = $4, expires_at = $5` + loginWhere
 	renewingSQL     = `UPDATE logins SET renewing_at = $3` + loginWhere + ` AND renewing_at <= $4`
@@ -45,7 +45,7 @@ func (t *texts) logins(d Dialect) {
 }
 
 func scanLogin(r Row) (l storage.Login, err error) {
-	err = r.Scan(&l.ID, &l.OrganizationID, &l.UserID, &l.ClientID, &l.ClientName, &l.Resource, &l.Issuer, &l.Audience, timeColumn{&l.CreatedAt},
+	err = r.Scan(&l.ID, &l.OrganizationID, &l.UserID, &l.ClientID, &l.ClientName, &l.Resource, &l.Issuer, &l.Audience, &l.Subject, timeColumn{&l.CreatedAt},
 		timeColumn{&l.UsedAt}, timeColumn{&l.ExpiresAt}, timeColumn{&l.EndsAt}, &l.RedirectURI, &l.Challenge, timeColumn{&l.RedeemedAt},
 		&l.Generation, timeColumn{&l.RotatedAt}, jsonColumn{&l.Facts}, timeColumn{&l.FactsAt}, &l.SealedRefresh)
 	return l, err
@@ -68,7 +68,7 @@ func (s loginsStore) CreateLogin(ctx context.Context, l storage.Login) error {
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, insertLoginSQL, l.ID, l.OrganizationID, l.UserID, l.ClientID, l.ClientName, l.Resource, l.Issuer, l.Audience,
+		_, err = tx.Exec(ctx, insertLoginSQL, l.ID, l.OrganizationID, l.UserID, l.ClientID, l.ClientName, l.Resource, l.Issuer, l.Audience, l.Subject,
 			l.CreatedAt.UnixMicro(), l.UsedAt.UnixMicro(), l.ExpiresAt.UnixMicro(), l.EndsAt.UnixMicro(), l.RedirectURI, l.Challenge,
 			l.RedeemedAt.UnixMicro(), l.Generation, l.RotatedAt.UnixMicro(), facts, l.FactsAt.UnixMicro(), l.SealedRefresh, never())
 		if err != nil || ended == 0 {

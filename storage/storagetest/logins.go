@@ -20,7 +20,7 @@ const (
 func (b *bundle) newLogin() storage.Login {
 	return storage.Login{
 		ID: newID(), OrganizationID: b.orgA, UserID: b.userA1, ClientID: "https://client.example.com/id.json", ClientName: "An editor",
-		Resource: "https://gateway.example.com/mcp/notes", Issuer: issuer, Audience: "durward", CreatedAt: start, UsedAt: start,
+		Resource: "https://gateway.example.com/mcp/notes", Issuer: issuer, Audience: "durward", Subject: "alice", CreatedAt: start, UsedAt: start,
 		ExpiresAt: start.Add(time.Minute), EndsAt: start.Add(30 * 24 * time.Hour), RedirectURI: "http://127.0.0.1:1/back", Challenge: "challenge",
 		Facts: storage.LoginFacts{Roles: []string{"admin"}, Groups: []string{"sales", "Zürich"}, Teams: []string{"a"}, Projects: []string{"p"}, Claims: `{"department":"Zürich"}`}, FactsAt: start, SealedRefresh: []byte{0, 1, 0xff},
 	}

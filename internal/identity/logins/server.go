@@ -128,7 +128,9 @@ type Beginning struct {
 	OrganizationID, UserID string
 	// Issuer is the identity provider at which the user logged in, and Audience the gateway's client there.
 	Issuer, Audience string
-	Client           *authserver.Client
+	// Subject is the user's `sub` there.
+	Subject string
+	Client  *authserver.Client
 	// Resource is the audience of the access tokens.
 	Resource               string
 	RedirectURI, Challenge string
@@ -146,7 +148,7 @@ func (s *Server) Begin(ctx context.Context, b Beginning) (seal.Secret, error) {
 	now := s.Now().UTC()
 	l := storage.Login{
 		ID: id.String(), OrganizationID: b.OrganizationID, UserID: b.UserID, ClientID: b.Client.ID, ClientName: b.Client.Name, Resource: b.Resource,
-		Issuer: b.Issuer, Audience: b.Audience, CreatedAt: now, UsedAt: now, ExpiresAt: now.Add(CodeLifetime), EndsAt: now.Add(s.Lifetime),
+		Issuer: b.Issuer, Audience: b.Audience, Subject: b.Subject, CreatedAt: now, UsedAt: now, ExpiresAt: now.Add(CodeLifetime), EndsAt: now.Add(s.Lifetime),
 		RedirectURI: b.RedirectURI, Challenge: b.Challenge, Facts: b.Facts, FactsAt: now,
 	}
 	if l.SealedRefresh, err = s.sealRefresh(&l, b.Refresh); err != nil {

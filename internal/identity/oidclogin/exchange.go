@@ -2,25 +2,23 @@ package oidclogin
 
 import (
 	"cmp"
-	"context"
 
 	"github.com/durward-gateway/durward/internal/credential/oauth"
 )
 
-// exchange redeems a code. When the client is refused it tries once more with the client's secret in the other place:
-// metadata lists both places where each client may use only one. Hydra's clients use the header, unless configured
-// otherwise. The place that works is remembered.
-func (p *Provider) exchange(ctx context.Context, r oauth.ExchangeRequest) (oauth.Tokens, error) {
-	if !r.Client.Secret.Empty() {
-		r.Client.Method = cmp.Or(p.proven(), r.Client.Method)
+// inEitherPlace sends a request to the token endpoint. When the client is refused it tries once more with the client's
+// secret in the other place: metadata lists both places where each client may use only one. Hydra's clients use the header,
+// unless configured otherwise. The place that works is remembered.
+func (p *Provider) inEitherPlace(client oauth.ClientAuth, send func(oauth.ClientAuth) (oauth.Tokens, error)) (oauth.Tokens, error) {
+	if !client.Secret.Empty() {
+		client.Method = cmp.Or(p.proven(), client.Method)
 	}
-	tokens, err := p.OAuth.Exchange(ctx, r)
-	other, ok := r.Client.Otherwise()
+	tokens, err := send(client)
+	other, ok := client.Otherwise()
 	if !ok || !oauth.ClientRefused(err) {
 		return tokens, err
 	}
-	r.Client = other
-	again, errAgain := p.OAuth.Exchange(ctx, r)
+	again, errAgain := send(other)
 	switch {
 	case oauth.ProvesClient(errAgain):
 		p.prove(other.Method)

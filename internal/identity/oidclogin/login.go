@@ -49,6 +49,7 @@ type Protocol interface {
 	ObtainClient(ctx context.Context, d oauth.Discovery, app oauth.Application) (oauth.Registration, error)
 	AuthorizationURL(r oauth.AuthorizationRequest) (string, error)
 	Exchange(ctx context.Context, r oauth.ExchangeRequest) (oauth.Tokens, error)
+	Refresh(ctx context.Context, r oauth.RefreshRequest) (oauth.Tokens, error)
 	Userinfo(ctx context.Context, endpoint string, access seal.Secret) (strictjson.Value, error)
 }
 
@@ -179,9 +180,9 @@ func (p *Provider) Finish(ctx context.Context, query url.Values, a Attempt) (*to
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrProvider, err)
 	}
-	tokens, err := p.exchange(ctx, oauth.ExchangeRequest{
-		Endpoint: d.Endpoints.TokenEndpoint, Client: oauth.ClientAuth{ID: client.ClientID, Secret: client.Secret, Method: client.AuthMethod},
-		Code: answer.Code, RedirectURI: p.RedirectURI, Verifier: a.Verifier,
+	auth := oauth.ClientAuth{ID: client.ClientID, Secret: client.Secret, Method: client.AuthMethod}
+	tokens, err := p.inEitherPlace(auth, func(auth oauth.ClientAuth) (oauth.Tokens, error) {
+		return p.OAuth.Exchange(ctx, oauth.ExchangeRequest{Endpoint: d.Endpoints.TokenEndpoint, Client: auth, Code: answer.Code, RedirectURI: p.RedirectURI, Verifier: a.Verifier})
 	})
 	switch {
 	case oauth.Code(err) == oauth.CodeInvalidGrant:

@@ -34,6 +34,31 @@ func NewIDVerifier(options Options, client string, keys KeySource, now func() ti
 // Verify returns the claims of raw when all checks pass and the token answers the login for which nonce was made
 // (OpenID Connect Core section 3.1.3.7). Errors are *Error.
 func (i *IDVerifier) Verify(ctx context.Context, raw, nonce string) (*Claims, error) {
+	c, err := i.verify(ctx, raw)
+	if err != nil {
+		return nil, err
+	}
+	got, _ := c.Object.Get("nonce")
+	if nonce == "" || subtle.ConstantTimeCompare([]byte(got.Str()), []byte(nonce)) != 1 {
+		return nil, invalid("nonce is not that of this login")
+	}
+	return c, nil
+}
+
+// VerifyRenewed returns the claims of raw, which came with the refresh of a login of the user with that subject, when all
+// checks pass (OpenID Connect Core section 12.2). Errors are *Error.
+func (i *IDVerifier) VerifyRenewed(ctx context.Context, raw, subject string) (*Claims, error) {
+	c, err := i.verify(ctx, raw)
+	if err != nil {
+		return nil, err
+	}
+	if c.Subject != subject {
+		return nil, invalid("sub is not that of the login")
+	}
+	return c, nil
+}
+
+func (i *IDVerifier) verify(ctx context.Context, raw string) (*Claims, error) {
 	c, err := i.verifier.Verify(ctx, raw, "")
 	if err != nil {
 		return nil, err
@@ -52,10 +77,6 @@ func (i *IDVerifier) Verify(ctx context.Context, raw, nonce string) (*Claims, er
 		return nil, invalid("azp is another client")
 	case !named && slices.ContainsFunc(members, func(a strictjson.Value) bool { return !a.Is(i.client) }):
 		return nil, invalid("aud names others too, and azp is missing")
-	}
-	got, _ := c.Object.Get("nonce")
-	if nonce == "" || subtle.ConstantTimeCompare([]byte(got.Str()), []byte(nonce)) != 1 {
-		return nil, invalid("nonce is not that of this login")
 	}
 	return c, nil
 }

@@ -9,6 +9,7 @@ CREATE TABLE logins (
     resource        TEXT COLLATE "C" NOT NULL,
     issuer          TEXT COLLATE "C" NOT NULL,
     audience        TEXT COLLATE "C" NOT NULL,
+    subject         TEXT COLLATE "C" NOT NULL, -- at the issuer
     created_at      BIGINT           NOT NULL,
     used_at         BIGINT           NOT NULL,
     expires_at      BIGINT           NOT NULL, -- the login's, and the code's before it is redeemed

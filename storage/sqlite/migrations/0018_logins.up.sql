@@ -8,6 +8,7 @@ CREATE TABLE logins (
     resource        TEXT    NOT NULL,
     issuer          TEXT    NOT NULL,
     audience        TEXT    NOT NULL,
+    subject         TEXT    NOT NULL, -- at the issuer
     created_at      INTEGER NOT NULL,
     used_at         INTEGER NOT NULL,
     expires_at      INTEGER NOT NULL, -- the login's, and the code's before it is redeemed
