@@ -55,7 +55,7 @@ const (
 type migration struct {
 	version int
 	name    string
-	// oldest is the oldest version of a program that may still write. A step that only adds names one before its own,
+	// oldest is the oldest version of a program that may still write. A step that only adds names that of the step before it,
 	// so that nodes of two versions run side by side while they are upgraded one by one.
 	oldest   int
 	up, down string
@@ -82,7 +82,7 @@ func migrations() ([]migration, error) {
 		}
 		m.up = string(text)
 		if _, err := fmt.Sscanf(m.up, "-- oldest writer: %d\n", &m.oldest); err != nil {
-			return nil, fmt.Errorf("migration %s does not begin with its oldest writer: %w", f.Name(), err)
+			return nil, fmt.Errorf("migration %s does not begin with its oldest writer, as in `-- oldest writer: 3`: %w", f.Name(), err)
 		}
 		if text, err = migrationFiles.ReadFile("migrations/" + name + ".down.sql"); err != nil {
 			return nil, err

@@ -45,3 +45,25 @@ func TestSameTables(t *testing.T) {
 		t.Errorf("(-sqlite +postgres)\n%s", diff)
 	}
 }
+
+// TestTextsSortByBytes checks that PostgreSQL sorts texts as SQLite does. A store that is moved is read from both in the
+// order of their keys.
+func TestTextsSortByBytes(t *testing.T) {
+	t.Parallel()
+	names, err := filepath.Glob("../postgres/migrations/*.up.sql")
+	if err != nil || len(names) == 0 {
+		t.Fatal(names, err)
+	}
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			column := strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "ALTER TABLE ")
+			if column && strings.Contains(line, " TEXT ") && !strings.Contains(line, ` TEXT COLLATE "C"`) {
+				t.Errorf("%s: a column that is TEXT has to be TEXT COLLATE \"C\": %s", name, strings.TrimSpace(line))
+			}
+		}
+	}
+}

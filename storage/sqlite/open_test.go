@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -239,15 +238,16 @@ func TestUpgrade(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	all, err := fs.Glob(migrationFiles, "migrations/*.down.sql")
+	steps, err := migrations()
 	if err != nil {
 		t.Fatal(err)
 	}
-	down, err := migrationFiles.ReadFile(all[len(all)-1])
+	newest := steps[len(steps)-1]
+	down, err := migrationFiles.ReadFile("migrations/" + newest.name + ".down.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
-	runSQL(t, path, fmt.Sprintf(`%s; DELETE FROM schema_migrations WHERE version = %d`, down, len(all)))
+	runSQL(t, path, fmt.Sprintf(`%s; DELETE FROM schema_migrations WHERE version = %d`, down, newest.version))
 	if s, err = Open(t.Context(), path, Options{}); err != nil {
 		t.Fatal(err)
 	}
