@@ -109,10 +109,12 @@ func (q *request) judge(ctx context.Context, m *jsonrpc.Message) verdict {
 		}
 		return q.decided(ctx, m, engine.Call{Principal: q.asking, Kind: engine.ToolsCall, Name: m.Name, Arguments: arguments(m), Checked: true})
 	case method.Read:
-		if m.Method == "prompts/get" {
+		switch m.Method {
+		case "prompts/get":
 			return q.decided(ctx, m, engine.Call{Principal: q.asking, Kind: engine.PromptsGet, Name: m.Name, Arguments: arguments(m), Checked: true})
+		case "resources/read":
+			return q.resource(ctx, m, m.URI)
 		}
-		return q.resource(ctx, m, m.URI)
 	case method.Completion:
 		return q.completion(ctx, m)
 	case method.Subscription:
@@ -121,8 +123,9 @@ func (q *request) judge(ctx context.Context, m *jsonrpc.Message) verdict {
 			return q.listen(ctx, m)
 		case m.Method == "resources/unsubscribe" && engine.ResourceURI(m.URI):
 			return verdict{} // a task or stream that was begun with a right may be ended without it
+		case m.Method == "resources/subscribe", m.Method == "resources/unsubscribe":
+			return q.resource(ctx, m, m.URI)
 		}
-		return q.resource(ctx, m, m.URI)
 	case method.Task:
 		return q.task(ctx, m)
 	}
