@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"bytes"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -66,6 +67,7 @@ func TestSealedOnce(t *testing.T) {
 // TestMissingJournal checks what is found and noted of a journal that is not here, by its directory.
 func TestMissingJournal(t *testing.T) {
 	const (
+		cutOff    = "node " + nodeA + ", segment 00000003: its file has no beginning, and the store has something of it: it was cut off"
 		gone      = "node " + nodeA + ", segment 00000003: the segment and its final checkpoint are gone"
 		elsewhere = "node " + nodeA + " keeps its journal elsewhere: what it has not shipped yet is not verified"
 		setAside  = "node " + nodeA + ": the file 00000009.ndjson.damaged was set aside because lines in it are none, or the store has something else in its place or cannot keep it"
@@ -106,18 +108,12 @@ func TestMissingJournal(t *testing.T) {
 			"node " + nodeA + ", segment 00000003: the last line is unfinished (" + strconv.Itoa(half) + " bytes): it is being written, or the process was killed; the next start cuts it away",
 			"node " + nodeA + ", segment 00000003 was written meanwhile and is not verified",
 		}},
-		"one whose file has another's first line then": {func(t *testing.T, s *shelf) {
-			lines := s.growing.lines
-			s.growing.lines = nil
-			s.growing.put(t, s.root)
-			s.growing.lines = append([][]byte{s.ended.lines[0]}, lines[1:]...)
-			s.before = func(call string) error {
-				if call == "chains" {
-					s.growing.put(t, s.root)
-				}
-				return nil
-			}
-		}, true, []string{"node " + nodeA + ", segment 00000003: its file has no beginning, and the store has something of it: it was cut off"}, nil},
+		"one whose file has another segment's first line then": {beginsLater(func(s *shelf) []byte { return s.ended.lines[0] }), true, []string{cutOff}, nil},
+		"one whose file has another node's first line then": {beginsLater(func(s *shelf) []byte {
+			return bytes.ReplaceAll(s.growing.lines[0], []byte(nodeA), []byte(nodeB))
+		}), true, []string{cutOff}, nil},
+		"one whose file begins with a record then": {beginsLater(func(s *shelf) []byte { return s.growing.lines[1] }), true, []string{cutOff}, nil},
+		"one whose file begins with garbage then":  {beginsLater(func(*shelf) []byte { return []byte("garbage\n") }), true, []string{cutOff}, nil},
 		"one whose file has no line, and goes": {func(t *testing.T, s *shelf) {
 			s.growing.lines = nil
 			s.growing.put(t, s.root)
@@ -153,6 +149,22 @@ func TestMissingJournal(t *testing.T) {
 		slices.Sort(c.findings)
 		if diff := cmp.Diff(c.findings, texts(report)) + cmp.Diff(c.notes, report.Notes); diff != "" {
 			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// beginsLater makes a journal whose file is blank when it is read first, and has another first line later.
+func beginsLater(line func(*shelf) []byte) func(t *testing.T, s *shelf) {
+	return func(t *testing.T, s *shelf) {
+		first, lines := line(s), s.growing.lines
+		s.growing.lines = nil
+		s.growing.put(t, s.root)
+		s.growing.lines = append([][]byte{first}, lines[1:]...)
+		s.before = func(call string) error {
+			if call == "chains" {
+				s.growing.put(t, s.root)
+			}
+			return nil
 		}
 	}
 }
