@@ -36,7 +36,7 @@ func (c *Carrier) Carry(ctx caddy.Context, headerTimeout time.Duration) error {
 	if err != nil {
 		return err
 	}
-	options := outbound.Options{Dialer: a.core.Guard, HeaderTimeout: headerTimeout, Idle: time.Duration(a.core.StreamBounds.Idle), LoopID: a.core.loopID}
+	options := outbound.Options{Dialer: a.core.Guard, HeaderTimeout: headerTimeout, Idle: time.Duration(a.core.StreamBounds.Idle), LoopID: a.core.Names.LoopID}
 	c.Forwarder, c.closeIdle, err = outbound.NewForwarder(ctx, c.Transport, options)
 	c.trusting = &outbound.Trusting{Build: func(certificates []*x509.Certificate) (*forward.Forwarder, func(), error) {
 		trusting := options
@@ -66,7 +66,7 @@ func (c *Carrier) CarryModels(ctx caddy.Context) (*App, error) {
 	}
 	c.Forwarder, c.closeIdle, err = outbound.NewForwarder(ctx, c.Transport, outbound.Options{
 		// The time for connecting is that of the account.
-		Dialer: accounts.TimedDialer{Dialer: a.core.Guard}, HeaderTimeout: modelHeaderTimeout, Idle: time.Duration(a.core.StreamBounds.Idle), LoopID: a.core.loopID,
+		Dialer: accounts.TimedDialer{Dialer: a.core.Guard}, HeaderTimeout: modelHeaderTimeout, Idle: time.Duration(a.core.StreamBounds.Idle), LoopID: a.core.Names.LoopID,
 	})
 	return a, err
 }

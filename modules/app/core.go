@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/http"
 	"net/url"
 	"sync/atomic"
 	"time"
@@ -46,13 +45,13 @@ type Core struct {
 
 	// PublicURL is the gateway's address, without a slash at the end.
 	PublicURL string
-	loopID    string // its name towards upstreams
-	names     sites.Names
-	Store     storage.Store
-	Keyring   *seal.Keyring
-	Guard     Guard
-	Broker    *connection.Broker
-	Streams   *streams.Registry
+	// Names holds the names under which clients may call the gateway.
+	Names   sites.Names
+	Store   storage.Store
+	Keyring *seal.Keyring
+	Guard   Guard
+	Broker  *connection.Broker
+	Streams *streams.Registry
 	// Cookies sets and reads the cookies of browsers.
 	Cookies websession.Cookies
 	// Sessions seals and opens the ids of MCP sessions.
@@ -178,7 +177,7 @@ func (a *App) Taken() []string { return a.taken }
 func (a *App) addHosts(ctx caddy.Context) {
 	a.coreMu.Lock()
 	defer a.coreMu.Unlock()
-	a.core.names.Add(sites.Hosts(ctx))
+	a.core.Names.Add(sites.Hosts(ctx))
 }
 
 // Pin returns the core and keeps it open until unpin is called: a configuration's Cleanup runs while its requests and
@@ -226,7 +225,7 @@ func (a *App) newCore(public *url.URL) (*Core, error) {
 		return nil, err
 	}
 	core := &Core{
-		PublicURL: public.String(), Cookies: websession.Cookies{PublicURL: public.String()}, loopID: sites.LoopID(public.String()), names: names, Store: a.resources.store, Guard: guard, Streams: &openStreams,
+		PublicURL: public.String(), Cookies: websession.Cookies{PublicURL: public.String()}, Names: names, Store: a.resources.store, Guard: guard, Streams: &openStreams,
 		Sizes: a.Sizes.WithDefaults(), StreamBounds: a.Streams.WithDefaults(), Overload: process.NewMeter(a.MemoryLimit, a.slogger),
 		Metrics: a.metrics, Log: a.slogger, Admitter: a.newAdmitter(), Tasks: a.resources.tasks, Desk: &desk,
 		resources: a.resources, rulesID: a.rulesID + public.String(), agents: a.agentRules(),
@@ -351,12 +350,3 @@ func (c *Core) Issuers() []string { return c.issuers }
 
 // Scopes lists the scopes that clients should ask the issuers for, for metadata documents and challenges.
 func (c *Core) Scopes() []string { return c.scopes }
-
-// HostAllowed reports whether a Host header names this gateway.
-func (c *Core) HostAllowed(host string) bool { return c.names.HostAllowed(host) }
-
-// OriginAllowed reports whether web pages of an origin may call the gateway.
-func (c *Core) OriginAllowed(origin string) bool { return c.names.OriginAllowed(origin) }
-
-// Returned reports whether a request was sent by the gateway, and sent back by others.
-func (c *Core) Returned(r *http.Request) bool { return sites.Returned(r, c.loopID) }

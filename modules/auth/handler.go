@@ -76,11 +76,11 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, call *app.Call, 
 	if path == paths.Health || path == paths.Ready {
 		return next.ServeHTTP(w, app.WithCall(r, call)) // load balancers ask under any host name
 	}
-	if !call.Core.HostAllowed(r.Host) {
+	if !call.Core.Names.HostAllowed(r.Host) {
 		gateway.RefuseHost(w)
 		return nil
 	}
-	if call.Core.Returned(r) {
+	if call.Core.Names.Returned(r) {
 		h.logger.Warn("a request of the gateway's own came back: a server's address leads to the gateway", zap.String("path", path))
 		gateway.RefuseLoop(w)
 		return nil

@@ -23,7 +23,7 @@ func checkOrigin(w http.ResponseWriter, r *http.Request, core *app.Core) bool {
 	if len(origins) == 0 {
 		return false
 	}
-	if len(origins) > 1 || !core.OriginAllowed(origins[0]) {
+	if len(origins) > 1 || !core.Names.OriginAllowed(origins[0]) {
 		gateway.RefuseOrigin(w)
 		return true
 	}

@@ -32,7 +32,7 @@ func (v *visit) admitted() bool {
 	case v.r.URL.RawPath != "": // an encoded slash would be one path here and another one elsewhere
 		gateway.WriteNotFound(v.w)
 		return false
-	case !v.core.HostAllowed(v.r.Host):
+	case !v.core.Names.HostAllowed(v.r.Host):
 		gateway.RefuseHost(v.w)
 		return false
 	case !isCallback(path) && !isOpen(path) && !strings.HasPrefix(path, paths.ConnectPrefix) && len(v.core.LoginIssuers()) == 0:

@@ -10,11 +10,16 @@ import (
 	"github.com/durward-gateway/durward/internal/proxy/loopback"
 )
 
-// Names holds the names under which clients may call the gateway, and the origins of web pages that may call it.
+// Names holds the names under which clients may call the gateway, the origins of web pages that may call it, and its name
+// towards upstreams.
 type Names struct {
 	hosts       []string // host names without ports, lower case
 	origins     []string // scheme://host[:port], lower case
 	development bool     // every loopback name and origin is allowed
+
+	// LoopID is the gateway's name towards upstreams, in CDN-Loop. Every node has the same name, and it tells no more than
+	// the public address.
+	LoopID string
 }
 
 // NewNames allows the public URL and the configured origins.
@@ -23,7 +28,9 @@ func NewNames(public *url.URL, origins []string, development bool) (Names, error
 	if err != nil {
 		return Names{}, err
 	}
-	return Names{hosts: []string{public.Hostname()}, origins: append(allowed, public.String()), development: development}, nil
+	return Names{
+		hosts: []string{public.Hostname()}, origins: append(allowed, public.String()), development: development, LoopID: loopID(public.String()),
+	}, nil
 }
 
 // Add lets clients use more names. Patterns with a wildcard are ignored.

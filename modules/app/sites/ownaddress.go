@@ -58,19 +58,17 @@ func sameHost(a, b string) bool {
 	return plain(a) == plain(b)
 }
 
-// LoopID returns the gateway's name in CDN-Loop. Every node has the same name, and it tells no more than the public
-// address.
-func LoopID(publicURL string) string {
+func loopID(publicURL string) string {
 	sum := sha256.Sum256([]byte("durward CDN-Loop " + publicURL))
 	return "durward-" + hex.EncodeToString(sum[:8])
 }
 
-// Returned reports whether a request was sent by the gateway of that name, and sent back by others.
-func Returned(r *http.Request, loopID string) bool {
+// Returned reports whether a request was sent by the gateway, and sent back by others.
+func (n *Names) Returned(r *http.Request) bool {
 	for _, value := range r.Header["Cdn-Loop"] {
 		for id := range strings.SplitSeq(value, ",") {
 			name, _, _ := strings.Cut(id, ";")
-			if strings.EqualFold(strings.TrimSpace(name), loopID) {
+			if strings.EqualFold(strings.TrimSpace(name), n.LoopID) {
 				return true
 			}
 		}

@@ -39,12 +39,13 @@ func TestW09OwnAddress(t *testing.T) {
 
 // TestW09Returned checks that a request that others have sent back names the gateway among those that it came through.
 func TestW09Returned(t *testing.T) {
-	id := LoopID("https://gate.example.com")
+	id := loopID("https://gate.example.com")
+	names := Names{LoopID: id}
 	for value, returned := range map[string]bool{
-		"": false, "other": false, id: true, "other; a=b, " + id: true, "x," + id + ";v=1 , y": true, id + "x": false, LoopID("https://gate2.example.com"): false,
+		"": false, "other": false, id: true, "other; a=b, " + id: true, "x," + id + ";v=1 , y": true, id + "x": false, loopID("https://gate2.example.com"): false,
 	} {
 		r := &http.Request{Header: http.Header{"Cdn-Loop": {value}}}
-		if got := Returned(r, id); got != returned {
+		if got := names.Returned(r); got != returned {
 			t.Errorf("%q: %v", value, got)
 		}
 	}
