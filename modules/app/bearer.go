@@ -27,12 +27,8 @@ type bearerNotes struct {
 
 // newAuthenticator makes the authenticator of the configuration.
 func (c *Core) newAuthenticator() *authn.Authenticator {
-	issuers := make(map[string]authn.Issuer, len(c.identities))
-	for name, identity := range c.identities {
-		issuers[name] = identity
-	}
 	return authn.New(authn.Options{
-		Memory: c.resources.bearers, Issuers: issuers, RulesID: c.rulesID, Digester: c.digester,
+		Memory: c.resources.bearers, Issuers: c.Issuers.ByName(), RulesID: c.rulesID, Digester: c.digester,
 		RegisterAgents: c.agents.AutoRegister, RequireAgents: c.agents.RequireRegistered,
 		Shared: c.Shared, Resolved: c.noticeOrganization,
 	})

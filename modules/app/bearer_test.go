@@ -48,7 +48,10 @@ func newKeyring(t testing.TB) *keyring {
 	k := &keyring{Keys: authntest.NewKeys(t, store, time.Now), t: t, issuer: authntest.NewIssuer(t, time.Now())}
 	k.core = &Core{
 		Store: store, Log: slog.New(slog.DiscardHandler), Streams: new(streams.Registry), resources: r, digester: k.Digester,
-		identities: map[string]Identity{authntest.IssuerID: identity{k.issuer}}, rulesID: "rules",
+		rulesID: "rules",
+	}
+	if err := k.core.Issuers.Add(identity{k.issuer}); err != nil {
+		t.Fatal(err)
 	}
 	k.core.Authenticator = k.core.newAuthenticator()
 	t.Cleanup(store.OnChange(r.epochs.Bump))

@@ -84,7 +84,7 @@ type logins struct {
 // bindLogins makes the providers of the identities that have a login client.
 func (c *Core) bindLogins() error {
 	c.providers = make(map[string]*oidclogin.Provider)
-	for _, issuer := range c.issuers {
+	for _, issuer := range c.Issuers.Names() {
 		login := c.loginOf(issuer)
 		if login == nil {
 			continue
@@ -93,7 +93,7 @@ func (c *Core) bindLogins() error {
 			return fmt.Errorf("identity %s: login_client needs a public_url with https: browsers would carry sessions in the open", issuer)
 		}
 		c.loginIssuers = append(c.loginIssuers, issuer)
-		mapping := c.identities[issuer].Rules().Mapping
+		mapping := c.Issuers.ByName()[issuer].Rules().Mapping
 		c.providers[issuer] = oidclogin.New(oidclogin.Options{
 			Issuer: issuer, Client: login.Client, Secret: login.Secret, RedirectURI: c.PublicURL + paths.LoginCallback,
 			Verifier: login.Verifier, OAuth: oauth.New(c.Guard, time.Now), Lacks: mapping.Lacks, Log: c.Log, Now: time.Now,
@@ -103,7 +103,7 @@ func (c *Core) bindLogins() error {
 }
 
 func (c *Core) loginOf(issuer string) *Login {
-	identity, ok := c.identities[issuer].(LoginIdentity)
+	identity, ok := c.Issuers.ByName()[issuer].(LoginIdentity)
 	if !ok {
 		return nil
 	}
@@ -171,8 +171,8 @@ func NameOf(user storage.User) string {
 // ConnectCheck returns the proof that a browser is a user's, and the issuer at which the user logs in. ok is false when
 // no identity of the configuration covers that user any more.
 func (c *Core) ConnectCheck(user storage.User) (check settings.ConnectCheck, issuer string, ok bool) {
-	for _, issuer := range c.issuers {
-		known := c.identities[issuer].Rules().Issuer
+	for _, issuer := range c.Issuers.Names() {
+		known := c.Issuers.ByName()[issuer].Rules().Issuer
 		if known == "" {
 			known = issuer
 		}

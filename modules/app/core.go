@@ -30,6 +30,8 @@ import (
 	"github.com/durward-gateway/durward/internal/ratelimit/overload"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app/accesslog"
+	"github.com/durward-gateway/durward/modules/app/adminapi"
+	"github.com/durward-gateway/durward/modules/app/issuers"
 	"github.com/durward-gateway/durward/modules/app/metrics"
 	"github.com/durward-gateway/durward/modules/app/process"
 	"github.com/durward-gateway/durward/modules/app/settings"
@@ -81,6 +83,10 @@ type Core struct {
 	Log      *slog.Logger
 	// Tests tests servers.
 	Tests *probe.Tests
+	// Issuers holds the issuers whose tokens are accepted.
+	Issuers issuers.Issuers
+	// Refused shows the tokens that were refused.
+	Refused *issuers.RefusedTokens
 	// Authenticator proves who sends a request.
 	Authenticator *authn.Authenticator
 	// Admitter decides whether rate limits let calls go on.
@@ -95,13 +101,10 @@ type Core struct {
 	logins
 	approvals
 	asking
-	models     *accounts.Base      // of Accounts
-	identities map[string]Identity // by issuer
-	issuers    []string            // in the order of the configuration
-	scopes     []string            // of all issuers, that clients should ask for
-	resources  *resources
-	rulesID    string
-	agents     settings.AgentRules
+	models    *accounts.Base // of Accounts
+	resources *resources
+	rulesID   string
+	agents    settings.AgentRules
 	// Guide reports whether users who have not connected their account are led to the page in the conversation; otherwise
 	// they are refused.
 	Guide    bool
@@ -261,10 +264,10 @@ func (a *App) bind(core *Core) (err error) {
 	core.Store = record.NewStore(a.resources.store, core.Audit)
 	core.bindServers(a.Pinning)
 	core.Tests = probe.NewTests(probe.TestsOptions{Guard: core.Guard, Counters: a.resources.tests, Store: core.Store, Log: core.Log, Now: time.Now})
-	if core.identities, core.issuers, err = a.bindIdentities(core); err != nil {
+	if err = a.bindIdentities(core); err != nil {
 		return err
 	}
-	core.scopes = requestedScopes(a.identities)
+	core.Refused = issuers.NewRefusedTokens(&core.Issuers, &adminapi.RefusedTokens, time.Now)
 	books := usage.Options{Book: a.resources.usage, Audit: core.Audit, Log: a.slogger, Prices: a.Prices}
 	if development := a.Development(); development != nil {
 		books.Development = development.Models().Prices
@@ -344,9 +347,3 @@ func (c *Core) ReadOnly(ctx context.Context) string {
 	}
 	return ""
 }
-
-// Issuers lists the issuers whose tokens are accepted, for metadata documents.
-func (c *Core) Issuers() []string { return c.issuers }
-
-// Scopes lists the scopes that clients should ask the issuers for, for metadata documents and challenges.
-func (c *Core) Scopes() []string { return c.scopes }

@@ -2,44 +2,23 @@ package app
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/durward-gateway/durward/storage"
 )
 
-// requestedScopes returns the scopes of all identities, each once.
-func requestedScopes(identities []Identity) (scopes []string) {
-	for _, identity := range identities {
-		scoped, ok := identity.(ScopedIdentity)
-		if !ok {
-			continue
-		}
-		for _, scope := range scoped.RequestedScopes() {
-			if !slices.Contains(scopes, scope) {
-				scopes = append(scopes, scope)
-			}
-		}
-	}
-	return scopes
-}
-
-func (a *App) bindIdentities(core *Core) (map[string]Identity, []string, error) {
-	byIssuer := make(map[string]Identity)
-	var issuers []string
+// bindIdentities gives the identities their binding, and makes them the core's issuers.
+func (a *App) bindIdentities(core *Core) error {
 	binding := Binding{PublicURL: core.PublicURL, DataDirectory: a.dataDirectory(), EgressID: a.egressID, Store: core.Store, Guard: core.Guard, Log: core.Log, Now: time.Now}
 	for _, identity := range a.identities {
 		if err := identity.Bind(binding); err != nil {
-			return nil, nil, fmt.Errorf("setting up identity: %w", err)
+			return fmt.Errorf("setting up identity: %w", err)
 		}
-		issuer := identity.IssuerID()
-		if byIssuer[issuer] != nil {
-			return nil, nil, fmt.Errorf("identity %s is configured twice", issuer)
+		if err := core.Issuers.Add(identity); err != nil {
+			return err
 		}
-		byIssuer[issuer] = identity
-		issuers = append(issuers, issuer)
 	}
-	return byIssuer, issuers, nil
+	return nil
 }
 
 // noticeOrganization tells the operator that a token made an organization, which is the case when the organization was

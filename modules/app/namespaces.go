@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/credential/directory"
-	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/proxy/netguard"
+	"github.com/durward-gateway/durward/modules/app/issuers"
 	"github.com/durward-gateway/durward/modules/app/settings"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -56,16 +56,13 @@ type ModelProvider interface{ accounts.Protocol }
 type Identity interface {
 	// Bind gives the identity its binding. It is called once, before any request, when the gateway's public URL is known.
 	Bind(Binding) error
-	// IssuerID returns the exact `iss` of its tokens.
-	IssuerID() string
-	authn.Issuer
+	issuers.Issuer
 }
 
 // ScopedIdentity is implemented by identities whose clients have to ask for scopes.
 type ScopedIdentity interface {
 	Identity
-	// RequestedScopes returns the scopes that clients should ask for; each is a scope of RFC 6749 section 3.3.
-	RequestedScopes() []string
+	issuers.Scoped
 }
 
 // Binding holds the parts of the gateway that an identity may use.

@@ -48,7 +48,7 @@ func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request, call *app
 		h.logger.Debug("refusing a credential", zap.String("reason", token.Reason(err)))
 		call.Core.AuditRefusal(err, r.URL.Path)
 		if !presented.key {
-			call.Core.RememberRefused(r.Context(), presented.raw, r.RemoteAddr, r.URL.Path, http.StatusUnauthorized, err)
+			call.Core.Refused.Remember(r.Context(), presented.raw, r.RemoteAddr, r.URL.Path, http.StatusUnauthorized, err)
 		}
 		h.challenge(w, r, call.Core, true)
 	case errors.Is(err, caller.ErrForbidden), errors.Is(err, storage.ErrForeignOrganization):
@@ -60,7 +60,7 @@ func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request, call *app
 		}
 		call.Core.Audit.RefusedBearer(record.Bearer{}, reason, r.URL.Path)
 		if !presented.key {
-			call.Core.RememberRefused(r.Context(), presented.raw, r.RemoteAddr, r.URL.Path, http.StatusForbidden, err)
+			call.Core.Refused.Remember(r.Context(), presented.raw, r.RemoteAddr, r.URL.Path, http.StatusForbidden, err)
 		}
 		h.refuse(w, r, refusal)
 	default:

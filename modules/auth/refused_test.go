@@ -17,7 +17,7 @@ func remember(t *testing.T, core *app.Core, path, address, raw string) {
 	if err == nil {
 		t.Fatalf("%s: the token is good", path)
 	}
-	core.RememberRefused(t.Context(), raw, address+":1000", path, http.StatusUnauthorized, err)
+	core.Refused.Remember(t.Context(), raw, address+":1000", path, http.StatusUnauthorized, err)
 }
 
 func pathsOf(entries []refused.Entry) (found []string) {
@@ -54,15 +54,15 @@ func TestWhoSeesRefusedTokens(t *testing.T) {
 			return !slices.Contains([]string{"/own", "/none", "/other", "/forged", "/foreign", "/opaque"}, e.Path)
 		})
 	}
-	if got := pathsOf(only(many.RefusedTokens(who))); !slices.Equal(got, []string{"/own"}) {
+	if got := pathsOf(only(many.Refused.SeenBy(who))); !slices.Equal(got, []string{"/own"}) {
 		t.Errorf("of several organizations one sees %v", got)
 	}
-	if got := pathsOf(only(many.RefusedTokens(other))); !slices.Equal(got, []string{"/other"}) {
+	if got := pathsOf(only(many.Refused.SeenBy(other))); !slices.Equal(got, []string{"/other"}) {
 		t.Errorf("of several organizations the other sees %v", got)
 	}
 	g = newGatewayOf(t, nil, object{"organization": "acme"})
 	one, who := core(g, object{"org_id": nil})
-	entries := only(one.RefusedTokens(who))
+	entries := only(one.Refused.SeenBy(who))
 	if got := pathsOf(entries); !slices.Equal(got, []string{"/foreign", "/forged", "/none", "/opaque", "/other", "/own"}) {
 		t.Errorf("where there is one organization its administrator sees %v", got)
 	}
@@ -71,7 +71,7 @@ func TestWhoSeesRefusedTokens(t *testing.T) {
 			t.Errorf("%s: signed is %v", e.Path, e.Verified)
 		}
 	}
-	if got := one.RefusedTokens(other); len(got) != 0 && slices.ContainsFunc(got, func(e refused.Entry) bool { return e.Path != "/other" }) {
+	if got := one.Refused.SeenBy(other); len(got) != 0 && slices.ContainsFunc(got, func(e refused.Entry) bool { return e.Path != "/other" }) {
 		t.Errorf("whoever is of another organization sees %v", pathsOf(got))
 	}
 }

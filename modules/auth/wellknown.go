@@ -39,8 +39,8 @@ func serveWellKnown(w http.ResponseWriter, r *http.Request, core *app.Core) {
 	}
 	gateway.WriteJSON(w, http.StatusOK, resourceMetadata{
 		Resource:               core.PublicURL + paths.MCPPrefix + name,
-		AuthorizationServers:   core.Issuers(),
-		ScopesSupported:        core.Scopes(),
+		AuthorizationServers:   core.Issuers.Names(),
+		ScopesSupported:        core.Issuers.Scopes(),
 		BearerMethodsSupported: []string{"header"},
 		ResourceName:           name,
 	})

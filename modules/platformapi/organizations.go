@@ -32,7 +32,7 @@ func listOrganizations(q *request) (any, error) {
 		return nil, err
 	}
 	var all []storage.Organization
-	if q.Core.SoleOrganization(q.Organization()) {
+	if q.Core.Issuers.ServeOnly(q.Organization()) {
 		all, err = q.Core.Store.Organizations(q.Context())
 	} else {
 		var own storage.Organization
@@ -61,7 +61,7 @@ func deleteOrganization(q *request) (any, error) {
 	if id == q.Organization() {
 		return nil, routes.Conflict("organization_id", "This is your own organization")
 	}
-	if !q.Core.SoleOrganization(q.Organization()) {
+	if !q.Core.Issuers.ServeOnly(q.Organization()) {
 		return nil, errNoOrganization
 	}
 	_, err := q.Core.Store.DeleteOrganization(q.Context(), id)

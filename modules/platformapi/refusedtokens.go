@@ -12,5 +12,5 @@ func listRefusedTokens(q *request) (any, error) {
 	if err := q.Shape(); err != nil {
 		return nil, err
 	}
-	return refusedTokensView{append([]refused.Entry{}, q.Core.RefusedTokens(q.Call.Caller)...)}, nil
+	return refusedTokensView{append([]refused.Entry{}, q.Core.Refused.SeenBy(q.Call.Caller)...)}, nil
 }

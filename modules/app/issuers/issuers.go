@@ -1,0 +1,79 @@
+// Package issuers knows the issuers of tokens that a configuration accepts: the scopes that clients ask them for, the
+// organizations that they are for, and the tokens that were refused.
+package issuers
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/durward-gateway/durward/internal/identity/authn"
+	"github.com/durward-gateway/durward/internal/identity/caller"
+)
+
+// Issuer is one issuer of tokens.
+type Issuer interface {
+	// IssuerID returns the exact `iss` of its tokens.
+	IssuerID() string
+	authn.Issuer
+}
+
+// Scoped is implemented by issuers whose clients have to ask for scopes.
+type Scoped interface {
+	// RequestedScopes returns the scopes that clients should ask for; each is a scope of RFC 6749 section 3.3.
+	RequestedScopes() []string
+}
+
+// Issuers holds the issuers of a configuration.
+type Issuers struct {
+	names  []string // in the order of the configuration
+	byName map[string]authn.Issuer
+	scopes []string // of all issuers, each once
+}
+
+// Add adds an issuer to those of the configuration. It fails when the configuration has named it before.
+func (s *Issuers) Add(issuer Issuer) error {
+	name := issuer.IssuerID()
+	if s.byName[name] != nil {
+		return fmt.Errorf("identity %s is configured twice", name)
+	}
+	if s.byName == nil {
+		s.byName = make(map[string]authn.Issuer)
+	}
+	s.names = append(s.names, name)
+	s.byName[name] = issuer
+	if scoped, ok := issuer.(Scoped); ok {
+		for _, scope := range scoped.RequestedScopes() {
+			if !slices.Contains(s.scopes, scope) {
+				s.scopes = append(s.scopes, scope)
+			}
+		}
+	}
+	return nil
+}
+
+// Names lists the issuers in the order of the configuration, for metadata documents too.
+func (s *Issuers) Names() []string { return s.names }
+
+// ByName returns all issuers by their names.
+func (s *Issuers) ByName() map[string]authn.Issuer { return s.byName }
+
+// Scopes lists the scopes that clients should ask the issuers for, for metadata documents and challenges.
+func (s *Issuers) Scopes() []string { return s.scopes }
+
+// ServeOnly reports whether every issuer is for that organization and for no other.
+func (s *Issuers) ServeOnly(organization string) bool {
+	for _, name := range s.names {
+		mapping := s.byName[name].Rules().Mapping
+		if mapping.Organization == "" {
+			return false
+		}
+		of := mapping.Issuer
+		if of == "" {
+			of = name
+		}
+		if mapping.Organization != organization && caller.OrganizationID(of, mapping.Organization) != organization {
+			return false
+		}
+	}
+	return len(s.names) > 0
+}
