@@ -23,7 +23,6 @@ var crowded = map[string]int{
 var talkative = map[string]int{
 	"internal/api/validate.Object": 21, // one for each type that a member can have
 	"modules/app.Call":             34, // what the steps of the pipeline ask of a call
-	"modules/app.Core":             25, // what handlers ask of a configuration
 }
 
 // TestSizes checks that packages and types stay small enough to be known.

@@ -27,7 +27,7 @@ type approvals struct {
 // bindApprovals makes the engine. clients lists those with which users decide out of band; when it is empty, users
 // decide with the clients with which they log in at the gateway's own pages.
 func (c *Core) bindApprovals(clients []string) {
-	own := c.LoginClients()
+	own := c.Logins.Clients()
 	c.ApprovalClients = clients
 	c.ApprovalPage = len(own) > 0 && (len(clients) == 0 || slices.ContainsFunc(own, func(client string) bool { return slices.Contains(clients, client) }))
 	if len(clients) == 0 {
@@ -57,9 +57,4 @@ func (c *Core) ApprovalWarning() string {
 // Decider returns the call's caller in the role of a person who decides on held calls with a token.
 func (c *Call) Decider() approval.Decider {
 	return approval.Decider{OrganizationID: c.Caller.OrganizationID, UserID: c.Caller.UserID, Client: c.Caller.Agent, Machine: c.Caller.Machine}
-}
-
-// Decider returns the browser's user in the role of a person who decides on held calls on the gateway's page.
-func (u *BrowserUser) Decider() approval.Decider {
-	return approval.Decider{OrganizationID: u.OrganizationID, UserID: u.UserID, Client: u.Client, Browser: true}
 }

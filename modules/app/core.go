@@ -32,6 +32,7 @@ import (
 	"github.com/durward-gateway/durward/modules/app/accesslog"
 	"github.com/durward-gateway/durward/modules/app/adminapi"
 	"github.com/durward-gateway/durward/modules/app/issuers"
+	"github.com/durward-gateway/durward/modules/app/logins"
 	"github.com/durward-gateway/durward/modules/app/metrics"
 	"github.com/durward-gateway/durward/modules/app/process"
 	"github.com/durward-gateway/durward/modules/app/settings"
@@ -87,6 +88,8 @@ type Core struct {
 	Issuers issuers.Issuers
 	// Refused shows the tokens that were refused.
 	Refused *issuers.RefusedTokens
+	// Logins knows who is logged in with a browser.
+	Logins *logins.Logins
 	// Authenticator proves who sends a request.
 	Authenticator *authn.Authenticator
 	// Admitter decides whether rate limits let calls go on.
@@ -98,7 +101,6 @@ type Core struct {
 	// Usage keeps the books of used models, and the budgets.
 	Usage *usage.Usage
 
-	logins
 	approvals
 	asking
 	models    *accounts.Base // of Accounts
@@ -275,7 +277,8 @@ func (a *App) bind(core *Core) (err error) {
 	if core.Usage, err = usage.New(books); err != nil {
 		return err
 	}
-	if err := core.bindLogins(); err != nil {
+	core.Logins, err = logins.New(logins.Options{PublicURL: core.PublicURL, Issuers: &core.Issuers, Store: core.Store, Guard: core.Guard, Log: core.Log, Now: time.Now})
+	if err != nil {
 		return err
 	}
 	if core.directory, err = a.readOnlyEntries(core); err != nil {
@@ -294,7 +297,7 @@ func (a *App) furnish(ctx context.Context, core *Core) (err error) {
 	core.Authenticator = core.newAuthenticator()
 	core.Accounts = core.newCatalog()
 	core.Audit.SetKeys(core.Keyring.Signer(record.SigningPurpose), core.Keyring.MAC(record.MACPurpose))
-	core.Browsers = websession.NewSealer(core.Keyring, core.PublicURL, func() time.Time { return core.Shared(time.Now()) })
+	core.Logins.Browsers = websession.NewSealer(core.Keyring, core.PublicURL, func() time.Time { return core.Shared(time.Now()) })
 	core.bindApprovals(a.ApprovalClients)
 	core.Sessions = session.New(core.Keyring.Sealer("mcp session"), time.Now)
 	core.Conversations = conversation.New(conversation.Options{Memory: core.resources.conversations, Store: core.Store, Sessions: core.Sessions, Now: time.Now})

@@ -10,6 +10,7 @@ import (
 	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/proxy/netguard"
 	"github.com/durward-gateway/durward/modules/app/issuers"
+	"github.com/durward-gateway/durward/modules/app/logins"
 	"github.com/durward-gateway/durward/modules/app/settings"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -63,6 +64,12 @@ type Identity interface {
 type ScopedIdentity interface {
 	Identity
 	issuers.Scoped
+}
+
+// LoginIdentity is implemented by identities at which browsers can log in.
+type LoginIdentity interface {
+	Identity
+	logins.Issuer
 }
 
 // Binding holds the parts of the gateway that an identity may use.

@@ -70,12 +70,12 @@ func (h *Handler) reader(r *http.Request) *webpage.User {
 		return nil
 	}
 	defer unpin()
-	user, err := core.BrowserUser(r.Context(), core.Cookies.Value(r, websession.CookieSession))
+	user, err := core.Logins.User(r.Context(), core.Cookies.Value(r, websession.CookieSession))
 	if err != nil {
 		core.LogFailure(h.logger, "looking up who is logged in", err)
 		return nil
 	}
-	return core.PageUser(user)
+	return core.Logins.PageUser(user)
 }
 
 // UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:

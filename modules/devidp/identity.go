@@ -15,6 +15,7 @@ import (
 	"github.com/durward-gateway/durward/internal/identity/caller"
 	"github.com/durward-gateway/durward/internal/identity/token"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/logins"
 	"github.com/durward-gateway/durward/modules/devidp/demo"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -46,7 +47,7 @@ type Identity struct {
 
 	surroundings *held
 	verifier     *token.Verifier
-	login        *app.Login
+	login        *logins.Login
 }
 
 // CaddyModule returns the Caddy module information.

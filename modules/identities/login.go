@@ -9,11 +9,12 @@ import (
 
 	"github.com/durward-gateway/durward/internal/identity/token"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/logins"
 	"github.com/durward-gateway/durward/modules/app/settings"
 )
 
 // provisionLogin reads the configuration of the login client; nil when there is none.
-func (o *OIDC) provisionLogin() (*app.Login, error) {
+func (o *OIDC) provisionLogin() (*logins.Login, error) {
 	if o.LoginClient == "" {
 		check, err := settings.ParseConnectCheck(o.ConnectCheck, settings.ConnectByState)
 		switch {
@@ -26,7 +27,7 @@ func (o *OIDC) provisionLogin() (*app.Login, error) {
 		}
 		return nil, nil
 	}
-	login := &app.Login{Client: o.LoginClient}
+	login := &logins.Login{Client: o.LoginClient}
 	var err error
 	if login.ConnectCheck, err = settings.ParseConnectCheck(o.ConnectCheck, settings.ConnectByLogin); err != nil {
 		return nil, err
@@ -52,7 +53,7 @@ func (o *OIDC) bindLogin(b app.Binding) error {
 }
 
 // Login implements app.LoginIdentity.
-func (o *OIDC) Login() *app.Login { return o.login }
+func (o *OIDC) Login() *logins.Login { return o.login }
 
 func (o *OIDC) unmarshalLoginClient(d *caddyfile.Dispenser) error {
 	arguments := d.RemainingArgs()

@@ -15,6 +15,7 @@ import (
 	"github.com/durward-gateway/durward/internal/identity/token"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/keysets"
+	"github.com/durward-gateway/durward/modules/app/logins"
 )
 
 func init() {
@@ -102,7 +103,7 @@ type OIDC struct {
 	organization string
 	verifier     *token.Verifier
 	keys         *keysets.KeySet
-	login        *app.Login
+	login        *logins.Login
 }
 
 // CaddyModule returns the Caddy module information.

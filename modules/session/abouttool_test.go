@@ -71,7 +71,7 @@ func TestLocalTime(t *testing.T) {
 		if in == nil {
 			t.Fatal("no session")
 		}
-		session, ok := g.core.Browsers.Open(in.Value)
+		session, ok := g.core.Logins.Browsers.Open(in.Value)
 		if !ok || (session.Zone == "") == (want == "JST") {
 			t.Errorf("%.50s: the session has the zone %q", claim, session.Zone)
 		}

@@ -146,7 +146,7 @@ func (v *visit) showApproval(status int, title string, a *storage.Approval) {
 	shown.About, shown.Hints = v.aboutTool(v.r.Context(), a)
 	switch {
 	case shown.Pending:
-		shown.Form = v.core.Browsers.FormToken(v.user.Session, shown.Address)
+		shown.Form = v.core.Logins.Browsers.FormToken(v.user.Session, shown.Address)
 	default:
 		title = titleOf(a.Status)
 	}

@@ -64,7 +64,7 @@ type connect struct {
 
 // connect shows the page on which a user connects their account: clients get its address (`connect_url`).
 func (v *visit) connect(name string) {
-	if len(v.core.LoginIssuers()) == 0 {
+	if len(v.core.Logins.Issuers()) == 0 {
 		v.connectWithout(name)
 		return
 	}
@@ -189,7 +189,7 @@ func (c *connect) begin(req connection.ConnectRequest) {
 func (c *connect) ask(status int, problem string) {
 	address := paths.ConnectPrefix + c.server.Slug
 	page := connecting{
-		Problem: problem, Address: address, Form: c.core.Browsers.FormToken(c.user.Session, address), ReturnURL: c.returnURL,
+		Problem: problem, Address: address, Form: c.core.Logins.Browsers.FormToken(c.user.Session, address), ReturnURL: c.returnURL,
 		Text: "The gateway keeps it encrypted and sends it to this server alone, for calls that your agents make for you.",
 	}
 	switch c.kind {

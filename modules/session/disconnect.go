@@ -22,7 +22,7 @@ func (c *connect) askToDisconnect() {
 	address := paths.ConnectPrefix + c.server.Slug
 	c.visit.show(disconnectPage, http.StatusOK, "Disconnect your account at "+visible.Text(c.server.Name)+"?", struct{ Text, Address, Form, Keep string }{
 		"The gateway forgets your account's credential, and asks the provider to forget it too. What agents are doing with it ends, and they cannot use this server for you until you connect it again.",
-		address, c.core.Browsers.FormToken(c.user.Session, address), paths.Connect,
+		address, c.core.Logins.Browsers.FormToken(c.user.Session, address), paths.Connect,
 	})
 }
 

@@ -77,7 +77,7 @@ func (v *visit) front() {
 		Address         string
 		Servers         []shownServer
 		More            int
-	}{LoggedIn: v.user != nil, Login: len(v.core.LoginIssuers()) > 0, Address: v.core.PublicURL + paths.MCPPrefix}
+	}{LoggedIn: v.user != nil, Login: len(v.core.Logins.Issuers()) > 0, Address: v.core.PublicURL + paths.MCPPrefix}
 	title := "A gateway for MCP servers"
 	if v.user != nil {
 		title = "Your MCP servers"
@@ -105,7 +105,7 @@ func (v *visit) server(name string) {
 	}{Address: v.core.PublicURL + paths.MCPPrefix + name}
 	page.Snippets = snippets.For(page.Address, name)
 	if v.user == nil {
-		if len(v.core.LoginIssuers()) > 0 {
+		if len(v.core.Logins.Issuers()) > 0 {
 			page.Log = loginAddress(v.r.URL.Path)
 		}
 		// Programs that claim to read HTML find here the address for logging in, as they do without that claim.

@@ -23,6 +23,7 @@ import (
 	"github.com/durward-gateway/durward/internal/policy/approval"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/logins"
 	_ "github.com/durward-gateway/durward/modules/auth"
 	"github.com/durward-gateway/durward/modules/caddytest"
 	_ "github.com/durward-gateway/durward/modules/identities"
@@ -50,7 +51,7 @@ type gateway struct {
 
 	mu      sync.Mutex
 	call    *app.Call
-	browser *app.Browser
+	browser *logins.Browser
 }
 
 func newGateway(t *testing.T) *gateway {
@@ -103,7 +104,7 @@ func (g *gateway) pass(w http.ResponseWriter, r *http.Request) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.call, _ = app.CallOf(r)
-	g.browser, _ = app.BrowserOf(r)
+	g.browser, _ = logins.BrowserOf(r)
 	w.WriteHeader(http.StatusAccepted)
 }
 
@@ -122,7 +123,7 @@ func (g *gateway) user(email string) (id, cookie string) {
 
 func (g *gateway) session(s websession.Session) string {
 	g.t.Helper()
-	sealed, err := g.core.Browsers.Start(s)
+	sealed, err := g.core.Logins.Browsers.Start(s)
 	if err != nil {
 		g.t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func (v *visit) login() {
 		webpage.Redirect(v.w, back)
 		return
 	}
-	issuers := v.core.LoginIssuers()
+	issuers := v.core.Logins.Issuers()
 	issuer := query.Get("issuer")
 	if issuer == "" && len(issuers) == 1 {
 		issuer = issuers[0]
@@ -41,7 +41,7 @@ func (v *visit) login() {
 		v.chooseIssuer(issuers, back)
 		return
 	}
-	provider, ok := v.core.LoginProvider(issuer)
+	provider, ok := v.core.Logins.Provider(issuer)
 	if !ok {
 		v.say(http.StatusBadRequest, titleLogin, "Nobody logs in there.")
 		return
@@ -50,7 +50,7 @@ func (v *visit) login() {
 	if err == nil {
 		var memo []byte
 		if memo, err = attempt.Encode(); err == nil {
-			v.core.Cookies.Set(v.w, websession.CookieLogin, v.core.Browsers.SealMemo(websession.CookieLogin, memo), oidclogin.Lifetime)
+			v.core.Cookies.Set(v.w, websession.CookieLogin, v.core.Logins.Browsers.SealMemo(websession.CookieLogin, memo), oidclogin.Lifetime)
 			webpage.Redirect(v.w, address)
 			return
 		}
@@ -77,7 +77,7 @@ func (v *visit) loginCallback() {
 		v.sayLink(http.StatusBadRequest, titleLogin, "This login was not begun with this browser, has been used already, or is older than ten minutes.", link{paths.Login, "Log in"})
 		return
 	}
-	provider, ok := v.core.LoginProvider(attempt.Issuer)
+	provider, ok := v.core.Logins.Provider(attempt.Issuer)
 	if !ok {
 		v.say(http.StatusBadRequest, titleLogin, "Nobody logs in there any more.")
 		return
@@ -96,7 +96,7 @@ func (v *visit) loginCallback() {
 		v.unavailable()
 		return
 	}
-	sealed, err := v.core.Browsers.Start(websession.Session{
+	sealed, err := v.core.Logins.Browsers.Start(websession.Session{
 		OrganizationID: who.OrganizationID, UserID: who.UserID, Issuer: attempt.Issuer, Client: provider.Client,
 		Zone: zoneOf(claims),
 	})
@@ -120,7 +120,7 @@ func zoneOf(claims *token.Claims) string {
 func (v *visit) attempt() (attempt oidclogin.Attempt, query url.Values, ok bool) {
 	sealed := v.core.Cookies.Value(v.r, websession.CookieLogin)
 	v.core.Cookies.Drop(v.w, websession.CookieLogin)
-	memo, opened := v.core.Browsers.OpenMemo(websession.CookieLogin, sealed)
+	memo, opened := v.core.Logins.Browsers.OpenMemo(websession.CookieLogin, sealed)
 	if len(v.r.URL.RawQuery) > maxQuery || !opened {
 		return attempt, nil, false
 	}

@@ -52,7 +52,7 @@ func (v *visit) showIn(page *webpage.Template, status int, frame webpage.Frame, 
 
 // frame returns the frame around a page for the logged-in user.
 func (v *visit) frame(title string) webpage.Frame {
-	f := webpage.Frame{Title: title, User: v.core.PageUser(v.user)}
+	f := webpage.Frame{Title: title, User: v.core.Logins.PageUser(v.user)}
 	if v.user != nil {
 		f.Links = []webpage.Link{{Address: paths.Connect, Text: "Servers"}, {Address: paths.Approvals, Text: textPending}}
 	}

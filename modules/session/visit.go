@@ -12,6 +12,7 @@ import (
 	"github.com/durward-gateway/durward/internal/identity/websession"
 	"github.com/durward-gateway/durward/internal/proxy/loopback"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/logins"
 	"github.com/durward-gateway/durward/modules/app/paths"
 )
 
@@ -21,7 +22,7 @@ type visit struct {
 	core *app.Core
 	w    http.ResponseWriter
 	r    *http.Request
-	user *app.BrowserUser // nil: nobody is logged in
+	user *logins.User // nil: nobody is logged in
 }
 
 // admitted checks the host and the configuration, and finds the logged-in user. It reports false when the visit is
@@ -35,14 +36,14 @@ func (v *visit) admitted() bool {
 	case !v.core.Names.HostAllowed(v.r.Host):
 		gateway.RefuseHost(v.w)
 		return false
-	case !isCallback(path) && !isOpen(path) && !strings.HasPrefix(path, paths.ConnectPrefix) && len(v.core.LoginIssuers()) == 0:
+	case !isCallback(path) && !isOpen(path) && !strings.HasPrefix(path, paths.ConnectPrefix) && len(v.core.Logins.Issuers()) == 0:
 		v.say(http.StatusNotFound, "There is no page here", "This gateway has no login for browsers. Its operator can set one up with `login_client`.")
 		return false
 	case v.elsewhere():
 		webpage.Redirect(v.w, v.core.PublicURL+v.r.URL.RequestURI())
 		return false
 	}
-	user, err := v.core.BrowserUser(v.r.Context(), v.core.Cookies.Value(v.r, websession.CookieSession))
+	user, err := v.core.Logins.User(v.r.Context(), v.core.Cookies.Value(v.r, websession.CookieSession))
 	if err != nil {
 		v.core.LogFailure(v.logger, "looking up who is logged in", err)
 		v.unavailable()
@@ -134,7 +135,7 @@ func (v *visit) form(action string) (url.Values, bool) {
 		return nil, false
 	}
 	token := v.r.PostForm[fieldToken]
-	if !v.fromHere() || len(token) != 1 || !v.core.Browsers.CheckForm(token[0], v.user.Session, action) {
+	if !v.fromHere() || len(token) != 1 || !v.core.Logins.Browsers.CheckForm(token[0], v.user.Session, action) {
 		v.logger.Warn("refusing a form", zap.String("path", v.r.URL.Path), zap.String("user", v.user.UserID))
 		v.sayLink(http.StatusForbidden, titleForged, "It is from an older page, or from somebody else's. Nothing was changed.", link{v.r.URL.Path, "Open the page anew"})
 		return nil, false
