@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/gateway/eventstream"
 	"github.com/durward-gateway/durward/internal/gateway/inbound"
@@ -38,7 +37,7 @@ type Call struct {
 	Judged []evaluator.Judged
 	// Credentials is set by durward_credential.
 	Credentials CredentialSource
-	connected   uint32 // 1: see UseConnection; accessed atomically, because a call can be copied
+	connected   uint32 // 1: see Account.Use; accessed atomically, because a call can be copied
 	// Limits holds the call's limits and its charge.
 	Limits admission.State
 	// Log collects the access log's fields about the call.
@@ -62,15 +61,6 @@ type CallLog struct {
 	Model   string // the alias in the request of an LLM call
 	// RoutedModel is the alias of the slot that a smart model chose, and RouteReason is the reason; "" for other models.
 	RoutedModel, RouteReason string
-}
-
-// Connection returns the memory of the connection that the caller's calls use; nil when nothing remembers it.
-func (c *Call) Connection() *connection.Recent {
-	notes := c.tokenNotes()
-	if notes == nil || c.Server == nil || c.Known.Server() != c.Server {
-		return nil
-	}
-	return &notes.connection
 }
 
 type callKey struct{}

@@ -2,14 +2,12 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/credential/oauth"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
-	"github.com/durward-gateway/durward/internal/policy/evaluator"
 	"github.com/durward-gateway/durward/modules/app/paths"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -70,38 +68,4 @@ func (a *App) returnURLs(public string) []string {
 		return a.ReturnURLs
 	}
 	return []string{public}
-}
-
-// Led reports whether the gateway leads the caller to the page that connects their account. Machines are not: they open
-// no pages.
-func (c *Call) Led() bool {
-	return c.Core.Guide && c.Server.Entry.Protocol == storage.ProtocolMCP && !c.Caller.Machine && c.Caller.UserID != ""
-}
-
-func (c *Call) connectionKey() storage.ConnectionKey {
-	return storage.ConnectionKey{OrganizationID: c.Caller.OrganizationID, UserID: c.Caller.UserID, ServerID: c.Server.ID}
-}
-
-// HasConnected reports whether the caller has an account connected at the server. Errors are the store's.
-func (c *Call) HasConnected(ctx context.Context) (bool, error) { return c.AsksConnected()(ctx) }
-
-// AsksConnected is HasConnected for goroutines beside the call's own, which renews its server meanwhile. It reads the
-// server anew each time: the first connection turns a pending server into an active one.
-func (c *Call) AsksConnected() func(ctx context.Context) (bool, error) {
-	core, known, key := c.Core, c.Known, c.connectionKey()
-	return func(ctx context.Context) (bool, error) {
-		now, err := core.Evaluator.Renew(ctx, evaluator.Asker{Organization: key.OrganizationID}, known)
-		if errors.Is(err, storage.ErrNotFound) {
-			return false, nil
-		}
-		if err != nil {
-			return false, err
-		}
-		return core.Broker.Connected(ctx, key, now.Server())
-	}
-}
-
-// Want notes that the server asked for scopes which the caller's connection does not give: the next connect asks for them too.
-func (c *Call) Want(ctx context.Context, scope string) error {
-	return c.Core.Broker.Want(ctx, c.connectionKey(), scope)
 }

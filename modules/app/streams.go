@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/durward-gateway/durward/internal/gateway"
@@ -94,17 +93,6 @@ func (c *Call) EndTakenBack() {
 	}, lateAnswer)
 }
 
-// UseConnection notes whether the call uses its caller's connection: its streams then end with the connection. It must
-// be noted before the credential is read. Otherwise the streams outlive a connection that another node takes away
-// meanwhile, because their right is checked only after the write.
-func (c *Call) UseConnection(uses bool) {
-	var noted uint32
-	if uses {
-		noted = 1
-	}
-	atomic.StoreUint32(&c.connected, noted)
-}
-
 // ground returns a right that also ends with the call's own basis: its caller's token or key, its server, and the
 // connection whose credential it was given. The node on which one of them is removed ends the streams itself. Other
 // nodes learn only that something was written, and check this right. The reasons for the end are the same.
@@ -131,7 +119,7 @@ func (c *Call) standsOn(ctx context.Context, known evaluator.Known) error {
 	if errors.Is(err, storage.ErrNotFound) {
 		return &streams.Ended{Reason: streams.ServerDeleted}
 	}
-	if err != nil || c.Caller.UserID == "" || atomic.LoadUint32(&c.connected) == 0 {
+	if err != nil || c.Caller.UserID == "" || !c.Account().used() {
 		return err
 	}
 	key := storage.ConnectionKey{OrganizationID: c.Caller.OrganizationID, UserID: c.Caller.UserID, ServerID: now.Server().ID}

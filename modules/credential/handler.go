@@ -76,12 +76,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 // source provides the credential of one call.
 type source struct{ call *app.Call }
 
-func (s *source) key() storage.ConnectionKey {
-	return storage.ConnectionKey{
-		OrganizationID: s.call.Caller.OrganizationID, UserID: s.call.Caller.UserID, ServerID: s.call.Server.ID,
-	}
-}
-
 // Credential implements app.CredentialSource. The server is read once more: a client can send its body slowly, and a
 // server that was deleted meanwhile had no stream of this call to end yet.
 func (s *source) Credential(ctx context.Context) (connection.Credential, error) {
@@ -92,17 +86,18 @@ func (s *source) Credential(ctx context.Context) (connection.Credential, error) 
 	if err != nil {
 		return connection.Credential{}, err
 	}
-	s.call.UseConnection(true)
-	credential, err := s.call.Core.Broker.CredentialOf(ctx, s.key(), s.call.Server, s.call.Connection())
+	account := s.call.Account()
+	account.Use(true)
+	credential, err := s.call.Core.Broker.CredentialOf(ctx, account.Key(), s.call.Server, account.Recent())
 	if err != nil {
-		s.call.UseConnection(false) // a stream can wait for its user to connect
+		account.Use(false) // a stream can wait for its user to connect
 	}
 	return credential, err
 }
 
 // Rejected implements app.CredentialSource.
 func (s *source) Rejected(ctx context.Context, used connection.Credential) (connection.Credential, error) {
-	return s.call.Core.Broker.Rejected(ctx, s.key(), *s.call.Server, used)
+	return s.call.Core.Broker.Rejected(ctx, s.call.Account().Key(), *s.call.Server, used)
 }
 
 // UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:

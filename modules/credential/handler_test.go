@@ -111,7 +111,7 @@ func TestDisconnectedElsewhereMeanwhile(t *testing.T) {
 	defer done()
 	s := &source{call: call}
 	store.meanwhile = func() {
-		if _, err := store.DeleteConnection(t.Context(), s.key()); err != nil {
+		if _, err := store.DeleteConnection(t.Context(), s.call.Account().Key()); err != nil {
 			t.Error(err)
 		}
 		call.Core.Streams.Judge(t.Context(), streams.Owner{Organization: call.Caller.OrganizationID}, streams.PolicyChanged, true)
@@ -128,7 +128,7 @@ func TestDisconnectedElsewhereMeanwhile(t *testing.T) {
 func TestStreamsWithoutConnection(t *testing.T) {
 	call, store := connected(t)
 	s := &source{call: call}
-	if _, err := store.DeleteConnection(t.Context(), s.key()); err != nil {
+	if _, err := store.DeleteConnection(t.Context(), s.call.Account().Key()); err != nil {
 		t.Fatal(err)
 	}
 	ctx, done := call.OpenStream(t.Context(), streams.Listen)

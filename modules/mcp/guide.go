@@ -35,7 +35,7 @@ const (
 // that have begun no conversation.
 func (x *exchange) lead(ctx context.Context) bool {
 	switch {
-	case !x.call.Led() || x.Endpoint != nil:
+	case !x.call.Account().Led() || x.Endpoint != nil:
 		return false
 	case x.r.Method == http.MethodDelete:
 		x.endConversation(ctx)

@@ -47,7 +47,7 @@ func (x *exchange) refuseCredential(ctx context.Context, err error) {
 	if !x.scope && x.lead(ctx) {
 		return
 	}
-	if m := x.Single(); m != nil && m.Kind == jsonrpc.Request && answersUser(m.Method) && (x.inConversation() || x.call.Led()) {
+	if m := x.Single(); m != nil && m.Kind == jsonrpc.Request && answersUser(m.Method) && (x.inConversation() || x.call.Account().Led()) {
 		x.Reply(x.w, http.StatusOK, x.lost(m))
 		return
 	}
@@ -58,7 +58,7 @@ func (x *exchange) refuseCredential(ctx context.Context, err error) {
 // the user, whose next connect asks for it.
 func (x *exchange) refuseScope(ctx context.Context, scope string) {
 	x.scope = true
-	if err := x.call.Want(ctx, scope); err != nil { // also without a scope: otherwise the page says that all is well
+	if err := x.call.Account().Want(ctx, scope); err != nil { // also without a scope: otherwise the page says that all is well
 		x.call.Core.LogFailure(x.handler.Logger, "noting a missing permission", err)
 	}
 	x.refuseCredential(ctx, &connection.NotConnectedError{Reason: "a permission is missing: the server asks for more than the connection allows; connect it again"})

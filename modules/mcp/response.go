@@ -46,7 +46,7 @@ func (x *exchange) relay(ctx context.Context, response *forward.Response) {
 		x.failed(ctx, err)
 		return
 	}
-	if m := x.Single(); x.Modern() && m != nil && m.Kind == jsonrpc.Request && m.Method != "server/discover" && response.Status == http.StatusOK && x.call.Led() {
+	if m := x.Single(); x.Modern() && m != nil && m.Kind == jsonrpc.Request && m.Method != "server/discover" && response.Status == http.StatusOK && x.call.Account().Led() {
 		x.call.Core.Sightings.SpeaksModern(x.call.Server, x.call.Known.Sight())
 	}
 	response.CopyHeader(x.w.Header())

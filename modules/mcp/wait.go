@@ -18,10 +18,10 @@ const writeTime = 30 * time.Second
 
 // watchConnection ends the stream's right when its user connects, once the stream waits for that.
 func (x *exchange) watchConnection() {
-	if x.Kind() != streams.Listen || !x.call.Led() {
+	if x.Kind() != streams.Listen || !x.call.Account().Led() {
 		return
 	}
-	hasConnected, right := x.call.AsksConnected(), x.call.Decision.Right
+	hasConnected, right := x.call.Account().AsksConnected(), x.call.Decision.Right
 	x.call.Decision.Right = func(ctx context.Context) (bool, error) {
 		if x.waits.Load() {
 			connected, err := hasConnected(ctx)
@@ -53,7 +53,7 @@ func (x *exchange) wait(ctx context.Context) bool {
 		}
 	}
 	// The user may have connected since the credential was asked for.
-	connected, err := x.call.HasConnected(ctx)
+	connected, err := x.call.Account().Connected(ctx)
 	if err == nil && !connected && !x.keepAlive(ctx, client) {
 		return true
 	}

@@ -124,9 +124,7 @@ func (h *held) account(ctx context.Context) (string, error) {
 	if err := h.call.RenewServer(ctx); err != nil && !errors.Is(err, storage.ErrNotFound) && !errors.As(err, &ended) {
 		return "", err
 	}
-	c, err := h.call.Core.Store.Connection(ctx, storage.ConnectionKey{
-		OrganizationID: h.call.Caller.OrganizationID, UserID: h.call.Caller.UserID, ServerID: h.call.Server.ID,
-	})
+	c, err := h.call.Core.Store.Connection(ctx, h.call.Account().Key())
 	if errors.Is(err, storage.ErrNotFound) {
 		return "", nil
 	}

@@ -136,7 +136,7 @@ func (q *request) judge(ctx context.Context, m *jsonrpc.Message) verdict {
 // When the server has a tool of that name, it is an ordinary tool for callers to whom policies grant it. Models go on
 // calling the gateway's tool when the account is connected already, and the server does not know it.
 func (q *request) leadsOnly(ctx context.Context, m *jsonrpc.Message) bool {
-	if m.Name != conversation.ConnectTool || q.Message.Batch || !q.call.Led() {
+	if m.Name != conversation.ConnectTool || q.Message.Batch || !q.call.Account().Led() {
 		return false
 	}
 	d := q.set.Decide(ctx, engine.Call{Principal: q.asking, Kind: engine.ToolsCall, Name: m.Name, Arguments: arguments(m), Checked: true})
@@ -150,10 +150,10 @@ func (q *request) leadsOnly(ctx context.Context, m *jsonrpc.Message) bool {
 // unconnected reports whether the caller is led to connect their account first. When that cannot be read, the call is
 // held like any other.
 func (q *request) unconnected(ctx context.Context) bool {
-	if !q.call.Led() {
+	if !q.call.Account().Led() {
 		return false
 	}
-	connected, err := q.call.HasConnected(ctx)
+	connected, err := q.call.Account().Connected(ctx)
 	return err == nil && !connected
 }
 
