@@ -39,11 +39,11 @@ func TestModelsOfAKeyAreMatchedAnew(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		subject := call.LimitSubject(storage.TrafficLLM)
+		subject := call.Admission().LimitSubject(storage.TrafficLLM)
 		if subject.Alias = alias; alias != "" {
 			subject.ProviderID, subject.Model = "p", "m"
 		}
-		m, err := k.core.Admitter.MatchModels(t.Context(), call.Admission(), &subject)
+		m, err := k.core.Admitter.MatchModels(t.Context(), call.Admission().Described(), &subject)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,8 +79,8 @@ func TestModelsOfAKeyAreMatchedAnew(t *testing.T) {
 	}
 	stored.of = nil
 	k.core.resources.epochs.Bump(authntest.OrganizationID)
-	subject := call.LimitSubject(storage.TrafficLLM)
-	if m, err := k.core.Admitter.MatchModels(t.Context(), call.Admission(), &subject); err != nil || m.Len() != 0 {
+	subject := call.Admission().LimitSubject(storage.TrafficLLM)
+	if m, err := k.core.Admitter.MatchModels(t.Context(), call.Admission().Described(), &subject); err != nil || m.Len() != 0 {
 		t.Errorf("%v, %v", m, err)
 	}
 }

@@ -19,10 +19,10 @@ func TestDescriptionsAllocateNothing(t *testing.T) {
 	look := func() {
 		call.Limits = admission.State{}
 		call.Limits.Count()
-		if refused, err := core.Admitter.Look(ctx, call.Admission()); refused != nil || err != nil {
+		if refused, err := core.Admitter.Look(ctx, call.Admission().Described()); refused != nil || err != nil {
 			t.Fatal(refused, err)
 		}
-		core.Admitter.MeterText(ctx, call.Admission(), nil)
+		core.Admitter.MeterText(ctx, call.Admission().Described(), nil)
 	}
 	look()
 	if allocs := testing.AllocsPerRun(100, look); allocs != 0 {

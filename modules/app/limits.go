@@ -14,9 +14,16 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Admit charges a call to a server, or answers its refusal and reports false. A handler that carries the call must
+// Admission applies rate limits to a call.
+type Admission struct{ call *Call }
+
+// Admission returns the admission of a call that has a caller.
+func (c *Call) Admission() Admission { return Admission{c} }
+
+// Charge charges a call to a server, or answers its refusal and reports false. A handler that carries the call must
 // settle its limits afterwards.
-func (c *Call) Admit(w http.ResponseWriter, r *http.Request) bool {
+func (a Admission) Charge(w http.ResponseWriter, r *http.Request) bool {
+	c := a.call
 	if !c.Limits.Seen() {
 		gateway.RefuseNoLimit(w)
 		return false
@@ -25,24 +32,25 @@ func (c *Call) Admit(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	// durward_policy has read the request, unless it is off.
-	if _, events := c.proxied(r); events {
+	if _, events := proxied(r); events {
 		if _, ok := c.ReadEvents(w, r); !ok {
 			return false
 		}
 	} else if _, ok := c.ReadInbound(w, r); !ok {
 		return false
 	}
-	refused, err := c.Core.Admitter.Charge(r.Context(), c.Admission(), c.work())
-	return c.Pass(w, r, refused, err)
+	refused, err := c.Core.Admitter.Charge(r.Context(), a.Described(), a.work())
+	return a.Pass(w, r, refused, err)
 }
 
 // Pass reports whether the limits let a call to a server go on. When they do not, it answers in the way of the call's
 // protocol.
-func (c *Call) Pass(w http.ResponseWriter, r *http.Request, refused *limit.Refusal, err error) bool {
+func (a Admission) Pass(w http.ResponseWriter, r *http.Request, refused *limit.Refusal, err error) bool {
+	c := a.call
 	if refused == nil && err == nil {
 		return true
 	}
-	family, events := c.proxied(r)
+	family, events := proxied(r)
 	if err != nil {
 		c.Records().Outcome("unavailable", 0)
 		c.Core.Metrics.Calls.WithLabelValues(family, "unavailable").Inc()
@@ -64,7 +72,7 @@ func (c *Call) Pass(w http.ResponseWriter, r *http.Request, refused *limit.Refus
 }
 
 // proxied returns the family of a call to a server.
-func (c *Call) proxied(r *http.Request) (family string, events bool) {
+func proxied(r *http.Request) (family string, events bool) {
 	if strings.HasPrefix(r.URL.Path, paths.SSEPrefix) {
 		return "sse", true
 	}
@@ -81,10 +89,11 @@ func (c *Core) shed(w http.ResponseWriter, r *http.Request, lasting bool) bool {
 	return true
 }
 
-// Admission describes the call to the admitter. It is short enough to be inlined, so that the description stays on the
+// Described describes the call to the admitter. It is short enough to be inlined, so that the description stays on the
 // stack.
-func (c *Call) Admission() *admission.Call {
-	described := &admission.Call{State: &c.Limits, Organization: c.Caller.OrganizationID, Server: c.Server, Agent: c.Agent, Subject: c}
+func (a Admission) Described() *admission.Call {
+	c := a.call
+	described := &admission.Call{State: &c.Limits, Organization: c.Caller.OrganizationID, Server: c.Server, Agent: c.Agent, Subject: a}
 	switch {
 	case c.notes == nil:
 	case c.Caller.Key == nil:
@@ -96,7 +105,8 @@ func (c *Call) Admission() *admission.Call {
 }
 
 // LimitSubject implements admission.Describer.
-func (c *Call) LimitSubject(traffic storage.TrafficType) limit.Subject {
+func (a Admission) LimitSubject(traffic storage.TrafficType) limit.Subject {
+	c := a.call
 	s := limit.Subject{
 		Traffic: traffic, UserID: c.Caller.UserID, UserSub: c.Caller.Subject, UserEmail: c.Caller.Email,
 		Roles: c.Caller.Roles, Groups: c.Caller.Groups, Teams: c.Caller.Teams, Projects: c.Caller.Projects,
@@ -115,7 +125,8 @@ func (c *Call) LimitSubject(traffic storage.TrafficType) limit.Subject {
 
 // work returns the part of a call to a server that limits count. GET and DELETE of /mcp have none, and the opening of a
 // stream of /sse counts as one request.
-func (c *Call) work() admission.Work {
+func (a Admission) work() admission.Work {
+	c := a.call
 	switch {
 	case c.Events != nil:
 		return admission.Work{Requests: 1}

@@ -61,11 +61,11 @@ func BenchmarkLimits(b *testing.B) {
 					continue
 				}
 				call.Limits.Count()
-				refused, err := core.Admitter.Look(b.Context(), call.Admission())
-				if !call.Pass(w, r, refused, err) || !call.Admit(w, r) {
+				refused, err := core.Admitter.Look(b.Context(), call.Admission().Described())
+				if !call.Admission().Pass(w, r, refused, err) || !call.Admission().Charge(w, r) {
 					b.Fatal("refused")
 				}
-				core.Admitter.MeterText(b.Context(), call.Admission(), answer)
+				core.Admitter.MeterText(b.Context(), call.Admission().Described(), answer)
 				call.Limits.Settle()
 			}
 		})

@@ -62,7 +62,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		h.serveClientMetadata(w, r, call)
 	default:
 		if call.Caller != nil && call.Server != nil {
-			if !call.Admit(w, r) {
+			if !call.Admission().Charge(w, r) {
 				return nil
 			}
 			defer call.Limits.Settle()

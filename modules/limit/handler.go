@@ -110,8 +110,8 @@ func (h *Handler) admitCall(w http.ResponseWriter, r *http.Request) bool {
 	if r.Method != http.MethodPost && strings.HasPrefix(r.URL.Path, paths.MCPPrefix) {
 		return true
 	}
-	refused, err := call.Core.Admitter.Look(r.Context(), call.Admission())
-	return call.Pass(w, r, refused, err)
+	refused, err := call.Core.Admitter.Look(r.Context(), call.Admission().Described())
+	return call.Admission().Pass(w, r, refused, err)
 }
 
 // UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:

@@ -207,7 +207,7 @@ func TestWhatCounts(t *testing.T) {
 		}
 		g.set(rate(everybody, -1, 0))
 		w := httptest.NewRecorder()
-		if call.Admit(w, r) || w.Code != 429 || !strings.Contains(w.Body.String(), `"id":1,`) {
+		if call.Admission().Charge(w, r) || w.Code != 429 || !strings.Contains(w.Body.String(), `"id":1,`) {
 			t.Errorf("%d %s", w.Code, w.Body)
 		}
 	})
@@ -217,7 +217,7 @@ func TestWhatCounts(t *testing.T) {
 		call := g.call()
 		g.post(call, ping)
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/mcp/github", http.NoBody) // it was read before
-		if w := httptest.NewRecorder(); !call.Admit(w, r) {
+		if w := httptest.NewRecorder(); !call.Admission().Charge(w, r) {
 			t.Errorf("%d %s", w.Code, w.Body)
 		}
 		if used, _ := g.used(); used != 1 {

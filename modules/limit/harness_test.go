@@ -182,7 +182,7 @@ func (g *counting) send(call *app.Call, method, path, body string, header ...str
 	w := httptest.NewRecorder()
 	next := caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
 		call.Decide()
-		if !call.Admit(w, r) { // as durward_credential does
+		if !call.Admission().Charge(w, r) { // as durward_credential does
 			return nil
 		}
 		defer call.Limits.Settle()

@@ -27,7 +27,7 @@ func (h *Handler) admitPrompt(w http.ResponseWriter, r *http.Request) bool {
 	if r.Method != http.MethodPost {
 		return true
 	}
-	refused, err := call.Core.Admitter.LookModels(r.Context(), call.Admission())
+	refused, err := call.Core.Admitter.LookModels(r.Context(), call.Admission().Described())
 	switch {
 	case err != nil:
 		call.Core.LogFailure(h.logger, "looking at the limits of a call to a model", err)

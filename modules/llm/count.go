@@ -133,7 +133,7 @@ func (x *run) counted(ctx context.Context, c candidate) (*reply, *refusal) {
 // for the gateway's account, for everybody (attack T10).
 func (x *run) extend(ctx context.Context, c candidate) *refusal {
 	admitter, subject := x.call.Core.Admitter, x.subject(c)
-	matched, err := admitter.MatchModels(ctx, x.call.Admission(), &subject)
+	matched, err := admitter.MatchModels(ctx, x.call.Admission().Described(), &subject)
 	var over *limit.Refusal
 	if err == nil {
 		over, err = x.entered.Extend(ctx, matched, 0)

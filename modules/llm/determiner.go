@@ -75,9 +75,9 @@ func (x *exchange) route(ctx context.Context, request *wire.Request, model *acco
 // T01, T07). run.admit takes the call on to its target.
 func (x *exchange) enter(ctx context.Context, model *accounts.Model) *refusal {
 	admitter := x.call.Core.Admitter
-	subject := x.call.LimitSubject(storage.TrafficLLM)
+	subject := x.call.Admission().LimitSubject(storage.TrafficLLM)
 	subject.Alias = model.Alias
-	matched, err := admitter.MatchModels(ctx, x.call.Admission(), &subject)
+	matched, err := admitter.MatchModels(ctx, x.call.Admission().Described(), &subject)
 	var over *limit.Refusal
 	if err == nil {
 		x.entered, over, err = admitter.Engine().Charge(ctx, matched, limit.Cost{Requests: 1})

@@ -237,7 +237,7 @@ func (x *run) admit(ctx context.Context, c candidate) (*refusal, error) {
 	x.endHold()
 	core, organization := x.call.Core, x.call.Caller.OrganizationID
 	subject := x.subject(c)
-	matched, err := core.Admitter.MatchModels(ctx, x.call.Admission(), &subject)
+	matched, err := core.Admitter.MatchModels(ctx, x.call.Admission().Described(), &subject)
 	if err != nil {
 		return nil, err
 	}
@@ -280,7 +280,7 @@ func (x *run) admit(ctx context.Context, c candidate) (*refusal, error) {
 
 // subject returns all properties of the call to target c that limits may be for.
 func (x *run) subject(c candidate) limit.Subject {
-	subject := x.call.LimitSubject(storage.TrafficLLM)
+	subject := x.call.Admission().LimitSubject(storage.TrafficLLM)
 	subject.ProviderID, subject.ProviderName, subject.Model, subject.Alias = c.Account.ID, c.Account.Name, c.Model, x.model.Alias
 	subject.Via = x.via
 	return subject

@@ -109,7 +109,7 @@ func TestTokensOfResults(t *testing.T) {
 			r := httptest.NewRequestWithContext(t.Context(), tc.method, "/mcp/demo", strings.NewReader(tc.request))
 			r.Header.Set("Content-Type", "application/json")
 			w := httptest.NewRecorder()
-			if !c.Admit(w, r) {
+			if !c.Admission().Charge(w, r) {
 				t.Fatalf("%d %s", w.Code, w.Body)
 			}
 			func() {

@@ -62,9 +62,9 @@ func (x *exchange) relay(ctx context.Context, response *forward.Response) {
 		return
 	}
 	if x.Kind() == streams.Listen && response.Kind == forward.Events {
-		x.call.Core.Admitter.MeterStream(ctx, x.call.Admission(), response, x.call.Core.Sizes.MCPEvent())
+		x.call.Core.Admitter.MeterStream(ctx, x.call.Admission().Described(), response, x.call.Core.Sizes.MCPEvent())
 	} else {
-		defer x.call.Core.Admitter.MeterAnswer(ctx, x.call.Admission(), response, x.call.Core.Sizes.MCPEvent())()
+		defer x.call.Core.Admitter.MeterAnswer(ctx, x.call.Admission().Described(), response, x.call.Core.Sizes.MCPEvent())()
 	}
 	if x.box != nil {
 		merged := x.box.Merge(response.Body, int(x.call.Core.Sizes.MCPEvent()))
@@ -122,7 +122,7 @@ func (x *exchange) relayRefusal(ctx context.Context, response *forward.Response)
 	if kind != forward.Empty {
 		x.label(kind)
 	}
-	x.call.Core.Admitter.MeterText(ctx, x.call.Admission(), refusal)
+	x.call.Core.Admitter.MeterText(ctx, x.call.Admission().Described(), refusal)
 	x.w.Header().Set("Content-Length", strconv.Itoa(len(refusal)))
 	x.w.WriteHeader(response.Status)
 	_, _ = x.w.Write(refusal)

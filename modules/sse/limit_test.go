@@ -62,7 +62,7 @@ func TestLimitedStream(t *testing.T) {
 		}
 		w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/sse/demo", nil)
 		c.Limits.Count()
-		if !c.Admit(w, r) {
+		if !c.Admission().Charge(w, r) {
 			return w
 		}
 		defer c.Limits.Settle()

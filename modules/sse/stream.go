@@ -236,7 +236,7 @@ func (s *stream) carry(ctx context.Context, response *forward.Response) error {
 
 // charge counts an event before it is passed on.
 func (s *stream) charge(ctx context.Context, data []byte) error {
-	refused, err := s.call.Core.Admitter.ChargeDelivered(ctx, s.call.Admission(), data)
+	refused, err := s.call.Core.Admitter.ChargeDelivered(ctx, s.call.Admission().Described(), data)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: %w", errUncounted, err)
