@@ -29,7 +29,7 @@ type bearerNotes struct {
 func (c *Core) newAuthenticator() *authn.Authenticator {
 	return authn.New(authn.Options{
 		Memory: c.resources.bearers, Issuers: c.Issuers.ByName(), RulesID: c.rulesID, Digester: c.digester,
-		RegisterAgents: c.agents.AutoRegister, RequireAgents: c.agents.RequireRegistered,
+		RegisterAgents: c.AgentRules.AutoRegister, RequireAgents: c.AgentRules.RequireRegistered,
 		Shared: c.Shared, Resolved: c.noticeOrganization,
 	})
 }
@@ -121,13 +121,6 @@ func RecordedBearer(who *authn.Caller) (b record.Bearer) {
 
 // StreamsOpen reports whether streams of /sse that no rule denies are open to every connected user.
 func (a *App) StreamsOpen() bool { return a.SSE == nil || !a.SSE.RequireGrant }
-
-// AgentAllowed reports whether the call's client may use /mcp and /sse: with `agents require_registered` only one that is
-// registered may.
-func (c *Call) AgentAllowed() bool { return c.Agent != nil || !c.AgentRequired() }
-
-// AgentRequired reports whether the client loses its right to use /mcp and /sse when its agent is deleted.
-func (c *Call) AgentRequired() bool { return c.Core.agents.RequireRegistered }
 
 // agentRules returns the rules that are in force.
 func (a *App) agentRules() settings.AgentRules {

@@ -137,8 +137,7 @@ func TestAgentRules(t *testing.T) {
 		{settings.AgentRules{}, nil, true}, {settings.AgentRules{}, registered, true},
 		{settings.AgentRules{RequireRegistered: true}, nil, false}, {settings.AgentRules{RequireRegistered: true}, registered, true},
 	} {
-		call := &Call{Core: &Core{agents: tc.rules}, Agent: tc.agent}
-		if call.AgentAllowed() != tc.allowed || call.AgentRequired() != tc.rules.RequireRegistered {
+		if tc.rules.Allow(tc.agent) != tc.allowed {
 			t.Errorf("%+v, agent %v", tc.rules, tc.agent)
 		}
 	}
@@ -151,7 +150,7 @@ func TestAuthenticatorOfRules(t *testing.T) {
 	if err != nil || call.Agent != nil {
 		t.Fatalf("%v, %+v", err, call.Agent)
 	}
-	k.core.agents, k.core.rulesID = settings.AgentRules{RequireRegistered: true}, "required"
+	k.core.AgentRules, k.core.rulesID = settings.AgentRules{RequireRegistered: true}, "required"
 	k.core.Authenticator = k.core.newAuthenticator()
 	if call, err = k.show(k.issuer.Sign(nil)); err != nil {
 		t.Fatal(err)
@@ -159,7 +158,7 @@ func TestAuthenticatorOfRules(t *testing.T) {
 	if p, err := call.PrincipalNow()(t.Context()); err != nil || p != nil {
 		t.Errorf("an agent is required: %v, %v", p, err)
 	}
-	k.core.agents, k.core.rulesID = settings.AgentRules{AutoRegister: true}, "registering"
+	k.core.AgentRules, k.core.rulesID = settings.AgentRules{AutoRegister: true}, "registering"
 	k.core.Authenticator = k.core.newAuthenticator()
 	if call, err = k.show(k.issuer.Sign(nil)); err != nil || call.Agent == nil {
 		t.Errorf("registering: %v", err)

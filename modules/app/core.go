@@ -106,7 +106,8 @@ type Core struct {
 	models    *accounts.Base // of Accounts
 	resources *resources
 	rulesID   string
-	agents    settings.AgentRules
+	// AgentRules holds the rules for clients that are not registered.
+	AgentRules settings.AgentRules
 	// Guide reports whether users who have not connected their account are led to the page in the conversation; otherwise
 	// they are refused.
 	Guide    bool
@@ -233,7 +234,7 @@ func (a *App) newCore(public *url.URL) (*Core, error) {
 		PublicURL: public.String(), Cookies: websession.Cookies{PublicURL: public.String()}, Names: names, Store: a.resources.store, Guard: guard, Streams: &openStreams,
 		Sizes: a.Sizes.WithDefaults(), StreamBounds: a.Streams.WithDefaults(), Overload: process.NewMeter(a.MemoryLimit, a.slogger),
 		Metrics: a.metrics, Log: a.slogger, Admitter: a.newAdmitter(), Tasks: a.resources.tasks, Desk: &desk,
-		resources: a.resources, rulesID: a.rulesID + public.String(), agents: a.agentRules(),
+		resources: a.resources, rulesID: a.rulesID + public.String(), AgentRules: a.agentRules(),
 	}
 	core.Guide = a.Unconnected != settings.UnconnectedRefuse
 	if err := a.bind(core); err != nil {

@@ -115,7 +115,7 @@ func (h *Handler) resolveServer(w http.ResponseWriter, r *http.Request, call *ap
 	if !ok {
 		return false
 	}
-	if !call.AgentAllowed() {
+	if !call.Core.AgentRules.Allow(call.Agent) {
 		gateway.RefuseUnregistered(w)
 		return true
 	}

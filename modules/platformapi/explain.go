@@ -114,7 +114,7 @@ func (q *request) judge(v *explanation, set *engine.Set, asked *question, who *e
 	v.decide(set.Explain(q.Context(), call))
 	v.Certain = set.Foresee(q.Context(), call, who.lacking).Certain
 	switch {
-	case v.AgentID == nil && q.Call.AgentRequired():
+	case v.AgentID == nil && q.Call.Core.AgentRules.RequireRegistered:
 		v.refuse(gateway.TextUnregistered)
 	case v.Decision == engine.Ask.String() && who.machine:
 		v.refuse(v.Reason + " Nobody can be asked behind the token of a machine.")

@@ -42,7 +42,7 @@ func (q *request) decide(ctx context.Context) {
 	if listens {
 		d.Right = q.listenRight(m)
 	}
-	if q.HTTP.Method == http.MethodGet && q.call.AgentRequired() {
+	if q.HTTP.Method == http.MethodGet && q.call.Core.AgentRules.RequireRegistered { // the right ends when the client's agent is deleted
 		d.Right = q.handler.right(q.call, func(context.Context, *engine.Set, *engine.Principal) bool { return true })
 	}
 }

@@ -3,6 +3,8 @@ package settings
 import (
 	"errors"
 	"fmt"
+
+	"github.com/durward-gateway/durward/storage"
 )
 
 // AgentRules holds the rules for clients that nobody registered. By default they may call what policies for all agents
@@ -14,6 +16,9 @@ type AgentRules struct {
 	// false; with the development identity provider, true.
 	AutoRegister bool `json:"auto_register,omitempty"`
 }
+
+// Allow reports whether a client may use /mcp and /sse. agent is the client as it is registered; nil: it is not.
+func (r AgentRules) Allow(agent *storage.Agent) bool { return agent != nil || !r.RequireRegistered }
 
 // SSERules holds the rules for opening streams of /sse.
 type SSERules struct {
