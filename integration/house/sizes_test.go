@@ -22,7 +22,6 @@ var crowded = map[string]int{
 // talkative lists the types with more exported methods, and why.
 var talkative = map[string]int{
 	"internal/api/validate.Object": 21, // one for each type that a member can have
-	"modules/app.Call":             24, // what the steps of the pipeline ask of a call
 }
 
 // TestSizes checks that packages and types stay small enough to be known.

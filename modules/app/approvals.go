@@ -53,8 +53,3 @@ func (c *Core) ApprovalWarning() string {
 	}
 	return "Nobody can approve calls outside of MCP clients that ask their user themselves: this gateway has no page for it. Set up an identity with a `login_client`, or `approval_clients`"
 }
-
-// Decider returns the call's caller in the role of a person who decides on held calls with a token.
-func (c *Call) Decider() approval.Decider {
-	return approval.Decider{OrganizationID: c.Caller.OrganizationID, UserID: c.Caller.UserID, Client: c.Caller.Agent, Machine: c.Caller.Machine}
-}

@@ -10,11 +10,9 @@ import (
 	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/identity/token"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
-	"github.com/durward-gateway/durward/internal/policy/engine"
 	"github.com/durward-gateway/durward/internal/policy/evaluator"
 	"github.com/durward-gateway/durward/internal/ratelimit/admission"
 	"github.com/durward-gateway/durward/modules/app/settings"
-	"github.com/durward-gateway/durward/storage"
 )
 
 // bearerNotes holds what the steps of the pipeline remember about the last calls of a bearer.
@@ -72,34 +70,6 @@ func endedWhenRevoked(err error) error {
 		return &streams.Ended{Reason: streams.Revoked}
 	}
 	return err
-}
-
-// Principal returns the policies' view of the call's caller; nil without one.
-func (c *Call) Principal() *engine.Principal { return c.PrincipalAs(c.Agent) }
-
-// PrincipalAs returns the principal of the call's caller with another agent, nil for none.
-func (c *Call) PrincipalAs(agent *storage.Agent) *engine.Principal {
-	id := ""
-	if agent != nil {
-		id = agent.ID
-	}
-	switch {
-	case c.bearer.Proven():
-		return c.bearer.Principal(id)
-	case c.Caller != nil: // only in tests: no credential has claims
-		return engine.NewPrincipal(c.Caller.UserID, c.Caller.Roles, c.Caller.Groups, id, nil)
-	}
-	return nil
-}
-
-// PrincipalNow returns a function that returns the policies' view of the caller at the time of its call. Any goroutine
-// may use it. It is for streams, which outlive the decision on their call. See [authn.Authenticator.PrincipalNow].
-func (c *Call) PrincipalNow() func(context.Context) (*engine.Principal, error) {
-	if c.bearer.Proven() {
-		return c.Core.Authenticator.PrincipalNow(&c.bearer)
-	}
-	was := c.Principal()
-	return func(context.Context) (*engine.Principal, error) { return was, nil }
 }
 
 // AuditRefusal records that a credential was refused, in the log of its caller's organization when the caller is known.

@@ -90,7 +90,7 @@ func TestBearers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, call := range map[string]*Call{"key": byKey, "token": byToken} {
-		if call.Caller == nil || call.Caller.UserID != k.User.ID || call.notes == nil || call.Principal() == nil || call.epoch() != call.bearer.ProvenAt() {
+		if call.Caller == nil || call.Caller.UserID != k.User.ID || call.notes == nil || call.Party().Principal() == nil || call.epoch() != call.bearer.ProvenAt() {
 			t.Errorf("%s: %+v", name, call.Caller)
 		}
 	}
@@ -104,7 +104,7 @@ func TestBearers(t *testing.T) {
 		t.Errorf("%+v", b)
 	}
 	nobody, err := k.show("x")
-	if err == nil || nobody.Caller != nil || nobody.Agent != nil || nobody.notes != nil || nobody.Principal() != nil || RecordedBearer(nil) != (record.Bearer{}) {
+	if err == nil || nobody.Caller != nil || nobody.Agent != nil || nobody.notes != nil || nobody.Party().Principal() != nil || RecordedBearer(nil) != (record.Bearer{}) {
 		t.Errorf("%v, %+v", err, nobody.Caller)
 	}
 }
@@ -112,11 +112,11 @@ func TestBearers(t *testing.T) {
 // TestNobodyHasAPrincipal checks that a call without a caller has no principal, and one whose caller has no credential
 // has a principal that stays the same.
 func TestNobodyHasAPrincipal(t *testing.T) {
-	if (&Call{}).Principal() != nil {
+	if (&Call{}).Party().Principal() != nil {
 		t.Error("nobody has a principal")
 	}
 	call := &Call{Caller: &authn.Caller{UserID: "u"}, Agent: &storage.Agent{ID: "a"}}
-	if p, err := call.PrincipalNow()(t.Context()); err != nil || p.AgentID() != "a" || call.PrincipalAs(nil).AgentID() != "" {
+	if p, err := call.Party().PrincipalNow()(t.Context()); err != nil || p.AgentID() != "a" || call.Party().PrincipalAs(nil).AgentID() != "" {
 		t.Errorf("%v", err)
 	}
 }
@@ -155,7 +155,7 @@ func TestAuthenticatorOfRules(t *testing.T) {
 	if call, err = k.show(k.issuer.Sign(nil)); err != nil {
 		t.Fatal(err)
 	}
-	if p, err := call.PrincipalNow()(t.Context()); err != nil || p != nil {
+	if p, err := call.Party().PrincipalNow()(t.Context()); err != nil || p != nil {
 		t.Errorf("an agent is required: %v, %v", p, err)
 	}
 	k.core.AgentRules, k.core.rulesID = settings.AgentRules{AutoRegister: true}, "registering"
@@ -313,11 +313,11 @@ func TestK09StreamOpensByFactsOfNow(t *testing.T) {
 	if err := call.ResolveServer(t.Context(), "demo"); err != nil {
 		t.Fatal(err)
 	}
-	set, principalNow := authntest.DeniesSales(t), call.PrincipalNow()
+	set, principalNow := authntest.DeniesSales(t), call.Party().PrincipalNow()
 	allowed := func(ctx context.Context, who *engine.Principal) bool {
 		return set.Decide(ctx, engine.Call{Principal: who, Kind: engine.ToolsCall, Name: "read"}).Effect == engine.Allow
 	}
-	if !allowed(t.Context(), call.Principal()) {
+	if !allowed(t.Context(), call.Party().Principal()) {
 		t.Fatal("the group of before is denied too")
 	}
 	call.Decide().Right = func(ctx context.Context) (bool, error) {

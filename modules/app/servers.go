@@ -54,18 +54,9 @@ func (c *Core) beside(write func(ctx context.Context)) bool {
 	return true
 }
 
-// Asker returns the party for whom the evaluator looks up servers.
-func (c *Call) Asker() evaluator.Asker {
-	who := evaluator.Asker{Organization: c.Caller.OrganizationID}
-	if notes := c.tokenNotes(); notes != nil {
-		who.History, who.Recent = c.bearer.History(), &notes.server
-	}
-	return who
-}
-
 // ResolveServer sets the call's server to the one of that name in the caller's organization. Errors are the store's.
 func (c *Call) ResolveServer(ctx context.Context, slug string) error {
-	found, err := c.Core.Evaluator.Server(ctx, c.Asker(), slug)
+	found, err := c.Core.Evaluator.Server(ctx, c.Party().Asker(), slug)
 	if err != nil {
 		return err
 	}
@@ -79,7 +70,7 @@ func (c *Call) RenewServer(ctx context.Context) error {
 	if err := c.renewStanding(ctx); err != nil {
 		return err
 	}
-	now, err := c.Core.Evaluator.Renew(ctx, c.Asker(), c.Known)
+	now, err := c.Core.Evaluator.Renew(ctx, c.Party().Asker(), c.Known)
 	if err != nil {
 		return err
 	}

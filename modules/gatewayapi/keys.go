@@ -110,7 +110,7 @@ func createOwnKey(q *request) (any, error) {
 	}); err != nil {
 		return nil, err
 	}
-	if slices.Contains(k.Scopes, apikey.ScopeMCP) && q.Core.Approvals.MayDecide(q.Call.Decider()) != nil {
+	if slices.Contains(k.Scopes, apikey.ScopeMCP) && q.Core.Approvals.MayDecide(q.Call.Party().Decider()) != nil {
 		return nil, errKeyClient
 	}
 	return q.makeKey(k, errRevoked)

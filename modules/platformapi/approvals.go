@@ -107,7 +107,7 @@ func denyCall(q *request) (any, error) { return q.decideApproval(false) }
 // decideApproval records the caller's decision. A client that may not decide is refused before anything is looked up,
 // as with roles.
 func (q *request) decideApproval(approve bool) (any, error) {
-	decider := q.Call.Decider()
+	decider := q.Call.Party().Decider()
 	if err := q.Core.Approvals.MayDecide(decider); err != nil {
 		return nil, errApprovalClient
 	}

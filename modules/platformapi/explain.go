@@ -209,7 +209,7 @@ func (q *request) explainedCaller(asked *question, other bool, v *explanation) (
 	}
 	if !other && !asked.roles.Set() && !asked.groups.Set() {
 		v.Roles, v.Groups = routes.List(v.Roles), routes.List(v.Groups)
-		who.principal = q.Call.PrincipalAs(agent)
+		who.principal = q.Call.Party().PrincipalAs(agent)
 		return who, nil
 	}
 	if !other {

@@ -109,10 +109,10 @@ func (q *request) mayCreate() bool {
 // viewNow returns a function for the caller's view by the present policies, while ctx lives. On a GET stream, which
 // lives long, it also uses the client's present agent.
 func (q *request) viewNow(ctx context.Context) func() (listfilter.Keep, error) {
-	now, asking := q.call.Core.Evaluator.RulesNow(q.call.Asker(), q.call.Known), q.asking
+	now, asking := q.call.Core.Evaluator.RulesNow(q.call.Party().Asker(), q.call.Known), q.asking
 	var askingNow func(context.Context) (*engine.Principal, error)
 	if q.HTTP.Method == http.MethodGet {
-		askingNow = q.call.PrincipalNow()
+		askingNow = q.call.Party().PrincipalNow()
 	}
 	return func() (listfilter.Keep, error) {
 		set, err := now(ctx)
@@ -158,7 +158,7 @@ func (q *request) listenRight(m *jsonrpc.Message) streams.Right {
 
 // right returns the right to a stream by the present policies.
 func (h *Handler) right(call *app.Call, holds func(context.Context, *engine.Set, *engine.Principal) bool) streams.Right {
-	now, asking := call.Core.Evaluator.RulesNow(call.Asker(), call.Known), call.PrincipalNow()
+	now, asking := call.Core.Evaluator.RulesNow(call.Party().Asker(), call.Known), call.Party().PrincipalNow()
 	return func(ctx context.Context) (bool, error) {
 		set, err := now(ctx)
 		if errors.Is(err, storage.ErrNotFound) {

@@ -143,12 +143,12 @@ func (h *held) definition(ctx context.Context) (string, error) {
 // renew judges the call again after a wait: the policies may have changed since. It returns "" when the call may still
 // be made or asked for, otherwise the message for its model.
 func (h *held) renew(ctx context.Context) (refusal string) {
-	set, err := h.call.Core.Evaluator.RulesNow(h.call.Asker(), h.call.Known)(ctx)
+	set, err := h.call.Core.Evaluator.RulesNow(h.call.Party().Asker(), h.call.Known)(ctx)
 	if err != nil {
 		h.call.Core.LogFailure(h.logger, "judging a held call again", err)
 		return textTrouble
 	}
-	asking, err := h.call.PrincipalNow()(ctx)
+	asking, err := h.call.Party().PrincipalNow()(ctx)
 	if err != nil {
 		h.call.Core.LogFailure(h.logger, "judging a held call again", err)
 		return textTrouble

@@ -41,7 +41,7 @@ func (h *Handler) serveMCP(w http.ResponseWriter, r *http.Request, call *app.Cal
 		h.unreadable(w, call, err)
 		return nil
 	}
-	q := request{Request: in, handler: h, call: call, set: set, asking: call.Principal()}
+	q := request{Request: in, handler: h, call: call, set: set, asking: call.Party().Principal()}
 	if in.Message.Batch {
 		if body := q.judgeBatch(r.Context()); body != nil {
 			h.count(call, "denied")

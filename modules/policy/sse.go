@@ -22,7 +22,7 @@ func (h *Handler) serveSSE(w http.ResponseWriter, r *http.Request, call *app.Cal
 		h.unreadable(w, call, err)
 		return nil
 	}
-	question := engine.Call{Principal: call.Principal(), Kind: engine.SSEStream, Arguments: asked.Filters(), Open: h.app.StreamsOpen()}
+	question := engine.Call{Principal: call.Party().Principal(), Kind: engine.SSEStream, Arguments: asked.Filters(), Open: h.app.StreamsOpen()}
 	said := set.Decide(r.Context(), question)
 	call.Note(question, said)
 	if said.Effect != engine.Allow {
