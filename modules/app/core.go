@@ -31,6 +31,7 @@ import (
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app/accesslog"
 	"github.com/durward-gateway/durward/modules/app/adminapi"
+	"github.com/durward-gateway/durward/modules/app/connections"
 	"github.com/durward-gateway/durward/modules/app/issuers"
 	"github.com/durward-gateway/durward/modules/app/logins"
 	"github.com/durward-gateway/durward/modules/app/metrics"
@@ -54,7 +55,9 @@ type Core struct {
 	Keyring *seal.Keyring
 	Guard   Guard
 	Broker  *connection.Broker
-	Streams *streams.Registry
+	// Connections removes connections of the broker.
+	Connections *connections.Connections
+	Streams     *streams.Registry
 	// Cookies sets and reads the cookies of browsers.
 	Cookies websession.Cookies
 	// Sessions seals and opens the ids of MCP sessions.
@@ -304,8 +307,11 @@ func (a *App) furnish(ctx context.Context, core *Core) (err error) {
 	core.Conversations = conversation.New(conversation.Options{Memory: core.resources.conversations, Store: core.Store, Sessions: core.Sessions, Now: time.Now})
 	core.Questions = session.NewQuestions(core.Keyring.MAC("mcp question"))
 	core.BindReader()
-	core.Broker, err = a.newBroker(core) // the last: with it the core is furnished
-	return err
+	if core.Broker, err = a.newBroker(core); err != nil { // the last that can fail: with it the core is furnished
+		return err
+	}
+	core.Connections = connections.New(core.Broker, core.Streams, core.Metrics)
+	return nil
 }
 
 // Shared converts a time of this machine's clock to the clock of the database, which all nodes have in common. Times

@@ -25,16 +25,6 @@ func (c *Call) owner() streams.Owner {
 	return owner
 }
 
-// Running returns the number of streams and calls that run for a user.
-func (c *Core) Running(organization, id string) int {
-	return c.Streams.Count(streams.Owner{Organization: organization, User: id})
-}
-
-// EndUser ends all streams and calls of a user whose tokens are refused from now on, and returns their number.
-func (c *Core) EndUser(organization, id string) int {
-	return c.Streams.End(streams.Owner{Organization: organization, User: id}, streams.Revoked)
-}
-
 // OpenStream registers the call as running at its server. The context that it returns ends with the right to the call;
 // it has ended already (streams.EndedFor) when the call may not begin. done must be called.
 func (c *Call) OpenStream(ctx context.Context, kind streams.Kind) (_ context.Context, done func()) {

@@ -140,8 +140,7 @@ func (h *Handler) serveUndo(w http.ResponseWriter, r *http.Request, call *app.Ca
 		return
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxUndoForm)
-	key, err := call.Core.Broker.Undo(r.Context(), r.PostFormValue("undo"))
-	if err != nil {
+	if err := call.Core.Connections.Undo(r.Context(), r.PostFormValue("undo")); err != nil {
 		if !errors.Is(err, connection.ErrUndo) {
 			call.Core.LogFailure(h.logger, "undoing a connection", err)
 		}
@@ -149,7 +148,6 @@ func (h *Handler) serveUndo(w http.ResponseWriter, r *http.Request, call *app.Ca
 			Text: "The connection has changed since, or this page is too old. You can still disconnect through the API."}.write(w)
 		return
 	}
-	call.Core.EndConnection(key)
 	page{Status: http.StatusOK, Title: titleUndone, Text: "The gateway no longer holds this account's tokens."}.write(w)
 }
 

@@ -111,5 +111,5 @@ func disconnect(q *request) (any, error) {
 		return nil, err
 	}
 	key := storage.ConnectionKey{OrganizationID: q.Organization(), UserID: q.Call.Caller.UserID, ServerID: s.ID}
-	return nil, routes.Missing(q.Core.Disconnect(q.Context(), key), errNoConnection)
+	return nil, routes.Missing(q.Core.Connections.Disconnect(q.Context(), key), errNoConnection)
 }

@@ -37,6 +37,7 @@ import (
 	"github.com/durward-gateway/durward/internal/ratelimit/window"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/connections"
 	"github.com/durward-gateway/durward/modules/app/issuers"
 	"github.com/durward-gateway/durward/modules/app/metrics"
 	"github.com/durward-gateway/durward/modules/app/settings"
@@ -118,14 +119,14 @@ func newAPI(t *testing.T) *api {
 		t.Fatal(err)
 	}
 	t.Cleanup(memory.Close)
-	connections, err := connection.New(connection.Config{
+	broker, err := connection.New(connection.Config{
 		Store: a.store, Keyring: keyring, OAuth: oauth.New(guard, now), Memory: memory, CheckURL: guard.CheckURL,
 		PublicURL: publicURL, ReturnURLs: []string{publicURL}, Now: now,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(connections.Close)
+	t.Cleanup(broker.Close)
 	servers, err := evaluator.NewMemory(epochs)
 	if err != nil {
 		t.Fatal(err)
@@ -133,11 +134,12 @@ func newAPI(t *testing.T) *api {
 	t.Cleanup(servers.Close)
 	a.core = &app.Core{
 		Evaluator: evaluator.New(evaluator.Options{Memory: servers, Store: store}), Pins: pinning.New(pinning.Options{}),
-		PublicURL: publicURL, Store: a.store, Keyring: keyring, Guard: guard, Broker: connections, Streams: &streams.Registry{},
+		PublicURL: publicURL, Store: a.store, Keyring: keyring, Guard: guard, Broker: broker, Streams: &streams.Registry{},
 		Sizes: settings.Sizes{API: 1 << 20, Meta: 64 << 10}, Log: slog.New(slog.DiscardHandler),
 		Tests:   probe.NewTests(probe.TestsOptions{Guard: guard, Counters: window.New(now), Store: a.store, Log: slog.New(slog.DiscardHandler), Now: now}),
 		Metrics: &metrics.Traffic{Connections: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "connections_total", Help: "As in the app."}, []string{"event"})},
 	}
+	a.core.Connections = connections.New(broker, a.core.Streams, a.core.Metrics)
 	a.core.Refused = issuers.NewRefusedTokens(&a.core.Issuers, new(refused.Book), now)
 	a.core.Approvals = approval.New(approval.Options{Store: a.store, Vault: keyring, Bell: new(approval.Bell), Clients: []string{console}, Now: now})
 	encoder := zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig())

@@ -10,6 +10,7 @@ import (
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/credential/directory"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
@@ -205,7 +206,7 @@ func deleteServer(q *request) (any, error) {
 	if err != nil {
 		return nil, routes.Missing(err, errNoServer)
 	}
-	q.Core.EndServer(q.Organization(), id)
+	q.Core.Streams.End(streams.Owner{Organization: q.Organization(), Server: id}, streams.ServerDeleted)
 	last.Server = deleted.Server
 	return q.serverView(last), nil
 }

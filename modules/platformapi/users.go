@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -26,13 +27,14 @@ func revokeUser(q *request) (any, error) {
 	if err := q.Read(true, func(o *validate.Object) { connections = o.Bool("connections", 0).Value }); err != nil {
 		return nil, err
 	}
-	running := q.Core.Running(q.Organization(), id)
+	own := streams.Owner{Organization: q.Organization(), User: id}
+	running := q.Core.Streams.Count(own)
 	u, err := q.Core.Store.RevokeUser(q.Context(), q.Organization(), id, q.Core.Shared(q.handler.now()).UTC())
 	if err != nil {
 		return nil, routes.Missing(err, errNoUser)
 	}
 	// Observers of the change may have ended some of them before this line does.
-	ended := max(q.Core.EndUser(q.Organization(), u.ID), running)
+	ended := max(q.Core.Streams.End(own, streams.Revoked), running)
 	view := revokedView{Revoked: true, UserID: u.ID, RevokedAt: routes.Instant(u.RevokedAt), Streams: ended}
 	if connections {
 		if view.Connections, err = q.disconnectUser(u.ID); err != nil {

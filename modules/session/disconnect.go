@@ -34,7 +34,7 @@ func (c *connect) disconnect() {
 		Kind: storage.AuditCredential, Event: "connection.delete", UserID: c.key.UserID, Client: c.user.Client, ServerID: c.key.ServerID, Server: c.server.Slug, Outcome: "ok",
 	})
 	if err == nil {
-		err = c.core.Disconnect(ctx, c.key)
+		err = c.core.Connections.Disconnect(ctx, c.key)
 	}
 	switch {
 	case err == nil:
