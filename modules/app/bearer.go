@@ -28,7 +28,7 @@ func (c *Core) newAuthenticator() *authn.Authenticator {
 	return authn.New(authn.Options{
 		Memory: c.resources.bearers, Issuers: c.Issuers.ByName(), RulesID: c.rulesID, Digester: c.digester,
 		RegisterAgents: c.AgentRules.AutoRegister, RequireAgents: c.AgentRules.RequireRegistered,
-		Shared: c.Shared, Resolved: c.noticeOrganization,
+		Shared: c.Clock.Shared, Resolved: c.noticeOrganization,
 	})
 }
 

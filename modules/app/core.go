@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/url"
-	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -36,6 +35,7 @@ import (
 	"github.com/durward-gateway/durward/modules/app/logins"
 	"github.com/durward-gateway/durward/modules/app/metrics"
 	"github.com/durward-gateway/durward/modules/app/process"
+	"github.com/durward-gateway/durward/modules/app/readiness"
 	"github.com/durward-gateway/durward/modules/app/settings"
 	"github.com/durward-gateway/durward/modules/app/sites"
 	"github.com/durward-gateway/durward/modules/app/sockets"
@@ -83,8 +83,12 @@ type Core struct {
 	StreamBounds settings.Streams
 	// Overload measures the pressure on memory; nil: never measured.
 	Overload *overload.Meter
-	Metrics  *metrics.Traffic
-	Log      *slog.Logger
+	// Readiness knows whether requests should be sent here.
+	Readiness *readiness.Readiness
+	// Clock converts times to those of the database.
+	Clock   *readiness.Clock
+	Metrics *metrics.Traffic
+	Log     *slog.Logger
 	// Tests tests servers.
 	Tests *probe.Tests
 	// Issuers holds the issuers whose tokens are accepted.
@@ -118,7 +122,6 @@ type Core struct {
 	masters  []seal.MasterKey
 
 	directory map[storage.Source][]storage.DirectoryEntry // read-only templates, stored by Start
-	unready   atomic.Bool                                 // until Start has stored them
 	started   bool                                        // the opening goroutine has done everything but that
 }
 
@@ -236,14 +239,16 @@ func (a *App) newCore(public *url.URL) (*Core, error) {
 	core := &Core{
 		PublicURL: public.String(), Cookies: websession.Cookies{PublicURL: public.String()}, Names: names, Store: a.resources.store, Guard: guard, Streams: &openStreams,
 		Sizes: a.Sizes.WithDefaults(), StreamBounds: a.Streams.WithDefaults(), Overload: process.NewMeter(a.MemoryLimit, a.slogger),
-		Metrics: a.metrics, Log: a.slogger, Admitter: a.newAdmitter(), Tasks: a.resources.tasks, Desk: &desk,
+		Metrics: a.metrics, Log: a.slogger, Admitter: a.newAdmitter(), Tasks: a.resources.tasks, Clock: a.resources.clock, Desk: &desk,
 		resources: a.resources, rulesID: a.rulesID + public.String(), AgentRules: a.agentRules(),
 	}
 	core.Guide = a.Unconnected != settings.UnconnectedRefuse
 	if err := a.bind(core); err != nil {
 		return nil, err
 	}
-	core.unready.Store(a.development() || !core.storedBefore())
+	core.Readiness = readiness.New(readiness.Options{
+		Overload: core.Overload, Look: a.resources.watch.Look, Clock: core.Clock, Stored: !a.development() && core.storedBefore(),
+	})
 	if !a.resources.pin() {
 		return nil, errors.New("the store is closing")
 	}
@@ -301,7 +306,7 @@ func (a *App) furnish(ctx context.Context, core *Core) (err error) {
 	core.Authenticator = core.newAuthenticator()
 	core.Accounts = core.newCatalog()
 	core.Audit.SetKeys(core.Keyring.Signer(record.SigningPurpose), core.Keyring.MAC(record.MACPurpose))
-	core.Logins.Browsers = websession.NewSealer(core.Keyring, core.PublicURL, func() time.Time { return core.Shared(time.Now()) })
+	core.Logins.Browsers = websession.NewSealer(core.Keyring, core.PublicURL, func() time.Time { return core.Clock.Shared(time.Now()) })
 	core.bindApprovals(a.ApprovalClients)
 	core.Sessions = session.New(core.Keyring.Sealer("mcp session"), time.Now)
 	core.Conversations = conversation.New(conversation.Options{Memory: core.resources.conversations, Store: core.Store, Sessions: core.Sessions, Now: time.Now})
@@ -312,48 +317,4 @@ func (a *App) furnish(ctx context.Context, core *Core) (err error) {
 	}
 	core.Connections = connections.New(core.Broker, core.Streams, core.Metrics)
 	return nil
-}
-
-// Shared converts a time of this machine's clock to the clock of the database, which all nodes have in common. Times
-// that are compared with those of other nodes must be converted: a revocation by a node whose clock is behind would
-// otherwise spare tokens, sessions and keys that were made before it (Z-C01).
-func (c *Core) Shared(local time.Time) time.Time {
-	if c.resources == nil { // of a test
-		return local
-	}
-	return c.resources.clock.shared(local)
-}
-
-// ErrOverloaded reports that the process is so short of memory that it refuses every call.
-var ErrOverloaded = errors.New("memory is short")
-
-// Ready returns the reason why requests should not be sent here: ErrOverloaded, a *ClockError, or a problem of the
-// store. It returns nil when there is none.
-func (c *Core) Ready(ctx context.Context) error {
-	if c.Overload.Level() == overload.Critical {
-		return ErrOverloaded
-	}
-	if c.resources == nil { // of a test
-		return c.Store.Ping(ctx)
-	}
-	unready := c.unready.Load()
-	if err := c.resources.watch.Look(ctx); err != nil && (unready || !errors.Is(err, storage.ErrReadOnly)) {
-		return err
-	}
-	if unready {
-		return &storage.UnavailableError{Reason: "the server directory is not stored yet"}
-	}
-	return c.resources.clock.ready()
-}
-
-// ReadOnly returns the reason why the store takes no writes at present although the node is ready; "" when it takes
-// them.
-func (c *Core) ReadOnly(ctx context.Context) string {
-	if c.resources == nil {
-		return ""
-	}
-	if err := c.resources.watch.Look(ctx); errors.Is(err, storage.ErrReadOnly) {
-		return reasonOf(err)
-	}
-	return ""
 }

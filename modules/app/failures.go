@@ -11,6 +11,7 @@ import (
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/ops/storehealth"
 	"github.com/durward-gateway/durward/modules/app/metrics"
+	"github.com/durward-gateway/durward/modules/app/readiness"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -24,7 +25,7 @@ func tellOfStore(logger func() *zap.Logger) func(storehealth.Told) {
 			return
 		}
 		metrics.SetStoreFailing(true)
-		logger().Error("the store does not serve, and requests that need it are refused", zap.String("reason", reasonOf(told.Err)), lasts, refused, zap.Error(told.Err))
+		logger().Error("the store does not serve, and requests that need it are refused", zap.String("reason", readiness.Reason(told.Err)), lasts, refused, zap.Error(told.Err))
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/modules/app/paths"
+	"github.com/durward-gateway/durward/modules/app/readiness"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -182,7 +183,7 @@ func (a *App) openUntilDone(ctx context.Context, core *Core, first chan<- error)
 			first <- nil
 			first = make(chan error, 1) // nobody waits for it any more
 		}
-		reason := reasonOf(err)
+		reason := readiness.Reason(err)
 		a.opening.say(reason)
 		if reason != said || time.Since(saidAt) >= openReminder {
 			said, saidAt = reason, time.Now()
@@ -256,17 +257,6 @@ func awaited(err error) error {
 	return err
 }
 
-// reasonOf returns the public reason why the store cannot be used.
-func reasonOf(err error) string {
-	if known := new(storage.UnavailableError); errors.As(err, &known) {
-		return known.Reason
-	}
-	if errors.Is(err, storage.ErrUnavailable) {
-		return "it does not answer, the gateway's log says why"
-	}
-	return "it cannot be worked with as it is, the gateway's log says why"
-}
-
 // Away answers a request while there is no core, because the configuration waits for its store or has ended.
 func (a *App) Away(w http.ResponseWriter, r *http.Request) {
 	asks := r.Method == http.MethodGet || r.Method == http.MethodHead
@@ -279,16 +269,8 @@ func (a *App) Away(w http.ResponseWriter, r *http.Request) {
 	case reason == nil:
 		gateway.RefuseRestarting(w)
 	case asks && r.URL.Path == paths.Ready:
-		NotReady(&storage.UnavailableError{Reason: *reason}).Write(w)
+		readiness.Refusal(&storage.UnavailableError{Reason: *reason}).Write(w)
 	default:
 		gateway.RefuseWaiting(w)
 	}
-}
-
-// NotReady returns the answer of /readyz while the store, or its clock, is the problem.
-func NotReady(err error) *gateway.ServiceError {
-	if apart := new(ClockError); errors.As(err, &apart) {
-		return gateway.ClockNotReady(apart.Error(), clockMend)
-	}
-	return gateway.StoreNotReady(reasonOf(err))
 }

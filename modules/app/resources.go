@@ -28,6 +28,7 @@ import (
 	"github.com/durward-gateway/durward/internal/ratelimit/window"
 	"github.com/durward-gateway/durward/modules/app/metrics"
 	"github.com/durward-gateway/durward/modules/app/process"
+	"github.com/durward-gateway/durward/modules/app/readiness"
 	"github.com/durward-gateway/durward/modules/app/usage"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -61,7 +62,7 @@ type resources struct {
 	watch *storehealth.Watch
 	// templates is the digest of the read-only templates of the server directory that were stored last; nil: none were.
 	templates atomic.Pointer[string]
-	clock     clockWatch
+	clock     *readiness.Clock
 	turns     turns
 	keyrings  keyrings
 	epochs    *cache.Epochs
@@ -123,8 +124,8 @@ func openResources(opener StoreOpener) (*resources, error) {
 		trail: record.NewTrail(metrics.WatchAudit, metrics.ForgetAudit)}
 	r.remote, _ = store.(storage.RemoteStore)
 	r.turns.turn = make(chan struct{}, 1)
-	r.clock.now, r.clock.logger = time.Now, func() *zap.Logger { return caddy.Log().Named("durward") }
-	r.watch = storehealth.New(store.Ping, tellOfStore(r.clock.logger), time.Now)
+	r.clock = readiness.NewClock(time.Now, processLog)
+	r.watch = storehealth.New(store.Ping, tellOfStore(processLog), time.Now)
 	if err := r.makeCaches(); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
@@ -137,7 +138,7 @@ func openResources(opener StoreOpener) (*resources, error) {
 	unsubscribeJudge := store.OnChange(judgeAgain.Changed)
 	unsubscribeClock := func() {}
 	if r.remote != nil {
-		cancel := r.remote.OnClock(r.clock.told)
+		cancel := r.remote.OnClock(r.clock.Told)
 		unsubscribeClock = func() {
 			cancel()
 			metrics.SetClockAhead(0) // a store that is still open sets it again
@@ -161,12 +162,15 @@ func openResources(opener StoreOpener) (*resources, error) {
 	return r, nil
 }
 
+// processLog returns the log of what outlives configurations.
+func processLog() *zap.Logger { return caddy.Log().Named("durward") }
+
 // sweepTasks deletes tasks that are over, at intervals.
 func (r *resources) sweepTasks() (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var sweeping sync.WaitGroup
 	sweeping.Go(func() {
-		r.tasks.KeepSweeping(ctx, func(err error) { r.clock.logger().Warn("tasks that are over stay in the store", zap.Error(err)) })
+		r.tasks.KeepSweeping(ctx, func(err error) { processLog().Warn("tasks that are over stay in the store", zap.Error(err)) })
 	})
 	return func() {
 		cancel()

@@ -128,7 +128,7 @@ func (c *Core) syncDirectory(ctx context.Context, development DevelopmentIdentit
 	}
 	stored := digest(c.directory)
 	c.resources.templates.Store(&stored)
-	c.unready.Store(false)
+	c.Readiness.Stored()
 	return nil
 }
 

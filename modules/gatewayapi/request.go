@@ -42,7 +42,7 @@ func (q *request) id() string {
 func (q *request) now() time.Time { return q.handler.now().UTC().Truncate(time.Microsecond) }
 
 // sharedNow returns the present time by the clock that all nodes have in common.
-func (q *request) sharedNow() time.Time { return q.Core.Shared(q.now()) }
+func (q *request) sharedNow() time.Time { return q.Core.Clock.Shared(q.now()) }
 
 // newID returns the id of a new object of the request.
 func (q *request) newID() (string, error) {

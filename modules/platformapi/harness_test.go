@@ -40,6 +40,7 @@ import (
 	"github.com/durward-gateway/durward/modules/app/connections"
 	"github.com/durward-gateway/durward/modules/app/issuers"
 	"github.com/durward-gateway/durward/modules/app/metrics"
+	"github.com/durward-gateway/durward/modules/app/readiness"
 	"github.com/durward-gateway/durward/modules/app/settings"
 	"github.com/durward-gateway/durward/storage"
 	"github.com/durward-gateway/durward/storage/sqlite/sqlitetest"
@@ -139,6 +140,7 @@ func newAPI(t *testing.T) *api {
 		Tests:   probe.NewTests(probe.TestsOptions{Guard: guard, Counters: window.New(now), Store: a.store, Log: slog.New(slog.DiscardHandler), Now: now}),
 		Metrics: &metrics.Traffic{Connections: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "connections_total", Help: "As in the app."}, []string{"event"})},
 	}
+	a.core.Readiness = readiness.New(readiness.Options{Look: a.store.Ping, Stored: true})
 	a.core.Connections = connections.New(broker, a.core.Streams, a.core.Metrics)
 	a.core.Refused = issuers.NewRefusedTokens(&a.core.Issuers, new(refused.Book), now)
 	a.core.Approvals = approval.New(approval.Options{Store: a.store, Vault: keyring, Bell: new(approval.Bell), Clients: []string{console}, Now: now})

@@ -9,7 +9,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/ratelimit/cluster"
-	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/readiness"
 	"github.com/durward-gateway/durward/modules/app/routes"
 )
 
@@ -39,15 +39,15 @@ func ready(q *request) (any, error) {
 	}
 	ctx, cancel := context.WithTimeout(q.Context(), pingTimeout)
 	defer cancel()
-	err := q.Core.Ready(ctx)
-	if errors.Is(err, app.ErrOverloaded) {
+	err := q.Core.Readiness.Check(ctx)
+	if errors.Is(err, readiness.ErrOverloaded) {
 		return nil, routes.Refused(gateway.Unavailable, "The gateway is short of memory at the moment")
 	}
 	if err != nil { // the log has it
-		return nil, &routes.Refusal{ServiceError: *app.NotReady(err)}
+		return nil, &routes.Refusal{ServiceError: *readiness.Refusal(err)}
 	}
 	view := healthView{Status: "ready", BestEffort: q.Core.Audit.BestEffort()}
-	if reason := q.Core.ReadOnly(ctx); reason != "" {
+	if reason := q.Core.Readiness.ReadOnly(ctx); reason != "" {
 		view.Store, view.StoreReason = "read-only", reason
 	}
 	if q.Core.Admitter.Degraded() {

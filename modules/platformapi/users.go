@@ -29,7 +29,7 @@ func revokeUser(q *request) (any, error) {
 	}
 	own := streams.Owner{Organization: q.Organization(), User: id}
 	running := q.Core.Streams.Count(own)
-	u, err := q.Core.Store.RevokeUser(q.Context(), q.Organization(), id, q.Core.Shared(q.handler.now()).UTC())
+	u, err := q.Core.Store.RevokeUser(q.Context(), q.Organization(), id, q.Core.Clock.Shared(q.handler.now()).UTC())
 	if err != nil {
 		return nil, routes.Missing(err, errNoUser)
 	}

@@ -1,4 +1,4 @@
-package app
+package readiness
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ import (
 func TestClockWatch(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	now := time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
-	w := &clockWatch{now: func() time.Time { return now }, logger: func() *zap.Logger { return zap.New(core) }}
+	w := &Clock{now: func() time.Time { return now }, logger: func() *zap.Logger { return zap.New(core) }}
 	for _, c := range []struct {
 		name  string
 		later time.Duration
@@ -41,8 +41,8 @@ func TestClockWatch(t *testing.T) {
 		{"anew", time.Second, -time.Hour, []string{"error"}, false},
 	} {
 		now = now.Add(c.later)
-		w.told(c.ahead)
-		if shared := w.shared(now); !shared.Equal(now.Add(-c.ahead)) {
+		w.Told(c.ahead)
+		if shared := w.Shared(now); !shared.Equal(now.Add(-c.ahead)) {
 			t.Errorf("%s: by the database's clock it is %v", c.name, shared)
 		}
 		var said []string
@@ -57,7 +57,7 @@ func TestClockWatch(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		if err != nil {
-			details := NotReady(err).Details
+			details := Refusal(err).Details
 			if diff := cmp.Diff([]string{"clock"}, details["missing"]); diff != "" || details["clock"] != err.Error() || !strings.Contains(details["mend"].(string), "NTP") {
 				t.Errorf("%s: /readyz says %v", c.name, details)
 			}
