@@ -245,13 +245,13 @@ func TestK02StreamsEndWithTheirKey(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ctx, done := running.OpenStream(t.Context(), streams.Listen)
+			ctx, done := running.Streams().Open(t.Context(), streams.Listen)
 			defer done()
 			other, err := k.use(sibling, here)
 			if err != nil {
 				t.Fatal(err)
 			}
-			otherCtx, otherDone := other.OpenStream(t.Context(), streams.Listen)
+			otherCtx, otherDone := other.Streams().Open(t.Context(), streams.Listen)
 			defer otherDone()
 			if err := end(k, id); err != nil {
 				t.Fatal(err)
@@ -267,7 +267,7 @@ func TestK02StreamsEndWithTheirKey(t *testing.T) {
 			if reason, _ := streams.EndedFor(ctx); reason != streams.Revoked {
 				t.Errorf("ended for %q", reason)
 			}
-			late, lateDone := running.OpenStream(t.Context(), streams.Listen)
+			late, lateDone := running.Streams().Open(t.Context(), streams.Listen)
 			defer lateDone()
 			if reason, ended := streams.EndedFor(late); !ended || reason != streams.Revoked {
 				t.Errorf("a stream that opens too late: %q", reason)
@@ -287,7 +287,7 @@ func TestK04StreamsEndWithTheirKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, done := call.OpenStream(t.Context(), streams.Listen)
+	ctx, done := call.Streams().Open(t.Context(), streams.Listen)
 	defer done()
 	<-ctx.Done()
 	if reason, _ := streams.EndedFor(ctx); reason != streams.TokenExpired {
@@ -324,7 +324,7 @@ func TestK09StreamOpensByFactsOfNow(t *testing.T) {
 		who, err := principalNow(ctx)
 		return err == nil && allowed(ctx, who), err
 	}
-	ctx, done := call.OpenStream(t.Context(), streams.Listen)
+	ctx, done := call.Streams().Open(t.Context(), streams.Listen)
 	defer done()
 	if reason, ended := streams.EndedFor(ctx); !ended || reason != streams.PolicyChanged {
 		t.Errorf("the stream begins by what was: %q", reason)

@@ -46,9 +46,9 @@ func TestStreamsEndWithTheirServer(t *testing.T) {
 		return call
 	}
 	goes, stays := add("goes"), add("stays")
-	ctx, done := goes.OpenStream(t.Context(), streams.Listen)
+	ctx, done := goes.Streams().Open(t.Context(), streams.Listen)
 	defer done()
-	other, otherDone := stays.OpenStream(t.Context(), streams.Call)
+	other, otherDone := stays.Streams().Open(t.Context(), streams.Call)
 	defer otherDone()
 	if _, err := k.Store.DeleteServer(t.Context(), authntest.OrganizationID, goes.Server.ID, k.User.ID, time.Now()); err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestRightThatCannotBeTold(t *testing.T) {
 	if err := k.Store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	ctx, done := call.OpenStream(t.Context(), streams.Call)
+	ctx, done := call.Streams().Open(t.Context(), streams.Call)
 	defer done()
 	reason, _ := streams.EndedFor(ctx)
 	if reason != streams.Untold {
@@ -86,7 +86,7 @@ func TestRightThatCannotBeTold(t *testing.T) {
 	}
 	call.Server = new(storage.Server)
 	w := httptest.NewRecorder()
-	call.WriteEnded(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil), reason)
+	call.Streams().WriteEnded(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil), reason)
 	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
 		t.Errorf("answered %d %v", w.Code, w.Header())
 	}

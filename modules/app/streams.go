@@ -25,9 +25,16 @@ func (c *Call) owner() streams.Owner {
 	return owner
 }
 
-// OpenStream registers the call as running at its server. The context that it returns ends with the right to the call;
+// Streams ends a call with the right to it, and other calls of its client.
+type Streams struct{ call *Call }
+
+// Streams returns the streams of a call that has a caller.
+func (c *Call) Streams() Streams { return Streams{c} }
+
+// Open registers the call as running at its server. The context that it returns ends with the right to the call;
 // it has ended already (streams.EndedFor) when the call may not begin. done must be called.
-func (c *Call) OpenStream(ctx context.Context, kind streams.Kind) (_ context.Context, done func()) {
+func (s Streams) Open(ctx context.Context, kind streams.Kind) (_ context.Context, done func()) {
+	c := s.call
 	limits := streams.Limits{PerUser: c.Core.StreamBounds.MaxPerUser, Total: c.Core.StreamBounds.Max}
 	var right streams.Right
 	if c.Decision != nil {
@@ -57,7 +64,8 @@ func (c *Call) OpenStream(ctx context.Context, kind streams.Kind) (_ context.Con
 }
 
 // WriteEnded answers a call to a server whose right ended before its answer began.
-func (c *Call) WriteEnded(w http.ResponseWriter, r *http.Request, reason streams.Reason) {
+func (s Streams) WriteEnded(w http.ResponseWriter, r *http.Request, reason streams.Reason) {
+	c := s.call
 	gateway.RefuseEnded(w, reason, c.Core.Challenge(r.URL.Path, true), c.Core.ConnectAddress(c.Server))
 }
 
@@ -68,7 +76,8 @@ const lateAnswer = 2 * time.Second
 
 // EndTakenBack ends the wait for the answers to calls that the messages of this call cancel. Without that they would
 // delay the end of the process, which waits for calls.
-func (c *Call) EndTakenBack() {
+func (s Streams) EndTakenBack() {
+	c := s.call
 	in := c.Inbound
 	ids := in.TakenBack()
 	if ids == nil {

@@ -59,7 +59,7 @@ func TestEndTakenBack(t *testing.T) {
 				ctx, done := core.Streams.Open(ctx, c.owner(), streams.Call, time.Time{}, streams.Limits{}, nil)
 				defer done()
 				canceller, _ := call(tc.said)
-				canceller.EndTakenBack()
+				canceller.Streams().EndTakenBack()
 				time.Sleep(lateAnswer - 1)
 				if synctest.Wait(); ctx.Err() != nil {
 					t.Error("a late answer has no time")

@@ -107,7 +107,7 @@ func connected(t *testing.T) (*app.Call, *slowStore) {
 // reads it: this node learns only that something was written.
 func TestDisconnectedElsewhereMeanwhile(t *testing.T) {
 	call, store := connected(t)
-	ctx, done := call.OpenStream(t.Context(), streams.Listen)
+	ctx, done := call.Streams().Open(t.Context(), streams.Listen)
 	defer done()
 	s := &source{call: call}
 	store.meanwhile = func() {
@@ -131,7 +131,7 @@ func TestStreamsWithoutConnection(t *testing.T) {
 	if _, err := store.DeleteConnection(t.Context(), s.call.Account().Key()); err != nil {
 		t.Fatal(err)
 	}
-	ctx, done := call.OpenStream(t.Context(), streams.Listen)
+	ctx, done := call.Streams().Open(t.Context(), streams.Listen)
 	defer done()
 	if _, err := s.Credential(t.Context()); !errors.Is(err, connection.ErrNotConnected) {
 		t.Fatalf("%v", err)

@@ -49,7 +49,7 @@ func (x *exchange) serve() {
 	if !ok {
 		return
 	}
-	ctx, done := x.call.OpenStream(x.r.Context(), streams.Call)
+	ctx, done := x.call.Streams().Open(x.r.Context(), streams.Call)
 	defer done()
 	if reason, ended := streams.EndedFor(ctx); ended {
 		x.no(refusedEnded(reason))

@@ -77,7 +77,7 @@ func (x *exchange) forward() {
 // carry opens the stream first and asks for the credential afterwards: if the connection ends in between, one of the
 // two notices.
 func (x *exchange) carry() {
-	ctx, done := x.call.OpenStream(x.r.Context(), x.Kind())
+	ctx, done := x.call.Streams().Open(x.r.Context(), x.Kind())
 	defer done()
 	if reason, ended := streams.EndedFor(ctx); ended {
 		x.ended(reason)
@@ -104,7 +104,7 @@ func (x *exchange) carry() {
 	if !x.join(ctx, credential) {
 		return
 	}
-	x.call.EndTakenBack()
+	x.call.Streams().EndTakenBack()
 	response, err := outbound.SendWith(ctx, x.call.Credentials.Rejected, credential, func(c connection.Credential) (*forward.Response, error) {
 		return x.attempt(ctx, c)
 	})
@@ -203,7 +203,7 @@ func (x *exchange) ended(reason streams.Reason) {
 	case streams.NodeFull:
 		x.outcome = "unavailable"
 	}
-	x.call.WriteEnded(x.w, x.r, reason)
+	x.call.Streams().WriteEnded(x.w, x.r, reason)
 }
 
 // unanswered ends a request that its client has cancelled, and that has no answer: with a stream without events.

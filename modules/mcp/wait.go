@@ -201,7 +201,7 @@ func (x *exchange) keepBegun() {
 	if !ok || b.events || b.status == 0 {
 		return
 	}
-	ctx, done := x.call.OpenStream(x.r.Context(), streams.Listen)
+	ctx, done := x.call.Streams().Open(x.r.Context(), streams.Listen)
 	defer done()
 	if ctx.Err() == nil {
 		x.keepAlive(ctx, b.client)

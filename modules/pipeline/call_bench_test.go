@@ -73,7 +73,7 @@ func (last) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Han
 	if !ok {
 		return nil
 	}
-	ctx, done := call.OpenStream(r.Context(), in.Kind())
+	ctx, done := call.Streams().Open(r.Context(), in.Kind())
 	defer done()
 	if _, ended := streams.EndedFor(ctx); ended {
 		w.WriteHeader(http.StatusServiceUnavailable)

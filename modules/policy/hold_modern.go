@@ -199,7 +199,7 @@ func (h *held) accept(a storage.Approval) (storage.Approval, error) {
 
 // waitForPage gives the user a while at the page.
 func (h *held) waitForPage(a storage.Approval) (storage.Approval, error) {
-	ctx, done := h.call.OpenStream(h.r.Context(), streams.Call)
+	ctx, done := h.call.Streams().Open(h.r.Context(), streams.Call)
 	defer done()
 	ctx, cancel := context.WithTimeout(ctx, pageWait)
 	defer cancel()

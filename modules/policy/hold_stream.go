@@ -22,10 +22,10 @@ const writeTime = 30 * time.Second
 // stream asks the client's user on the call's own event stream (elicitation/create, from 2025-06-18), and lets the answer
 // to the call come on the same stream.
 func (h *held) stream(a *storage.Approval) error {
-	ctx, done := h.call.OpenStream(h.r.Context(), streams.Call)
+	ctx, done := h.call.Streams().Open(h.r.Context(), streams.Call)
 	defer done()
 	if reason, ended := streams.EndedFor(ctx); ended {
-		h.call.WriteEnded(h.w, h.r, reason)
+		h.call.Streams().WriteEnded(h.w, h.r, reason)
 		return nil
 	}
 	ctx, forget := heldCalls.hold(ctx, heldKey{h.asker(), jsonrpc.IDValue(h.message.ID)})

@@ -73,7 +73,7 @@ func TestStreamsEnd(t *testing.T) {
 		if call.Inbound != nil {
 			kind = call.Inbound.Kind()
 		}
-		ctx, done := call.OpenStream(r.Context(), kind)
+		ctx, done := call.Streams().Open(r.Context(), kind)
 		defer done()
 		what := r.URL.Path + " " + r.Method + " " + call.Log.Method
 		opened <- open{what, ctx.Done(), func() streams.Reason { reason, _ := streams.EndedFor(ctx); return reason }}

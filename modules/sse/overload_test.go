@@ -45,7 +45,7 @@ func TestRefusedStreams(t *testing.T) {
 				},
 			}
 			call.Limits.Exempt()
-			_, done := call.OpenStream(t.Context(), streams.Listen)
+			_, done := call.Streams().Open(t.Context(), streams.Listen)
 			defer done()
 			w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/sse/demo", nil)
 			if err := (&Handler{Carrier: app.Carrier{Logger: zap.NewNop()}}).ServeHTTP(w, app.WithCall(r, call), nil); err != nil {

@@ -39,7 +39,7 @@ type stream struct {
 }
 
 func (s *stream) serve() {
-	ctx, done := s.call.OpenStream(s.r.Context(), streams.Listen)
+	ctx, done := s.call.Streams().Open(s.r.Context(), streams.Listen)
 	defer done()
 	if reason, ended := streams.EndedFor(ctx); ended {
 		s.ended(reason)
@@ -166,7 +166,7 @@ func (s *stream) ended(reason streams.Reason) {
 	case streams.NodeFull:
 		s.outcome = "unavailable"
 	}
-	s.call.WriteEnded(s.w, s.r, reason)
+	s.call.Streams().WriteEnded(s.w, s.r, reason)
 }
 
 // run carries events until the stream ends.
