@@ -107,19 +107,20 @@ type Core struct {
 	Accounts *accounts.Catalog
 	// Usage keeps the books of used models, and the budgets.
 	Usage *usage.Usage
-
-	approvals
-	asking
-	models    *accounts.Base // of Accounts
-	resources *resources
-	rulesID   string
+	// Runtime asks models.
+	Runtime Runtime
 	// AgentRules holds the rules for clients that are not registered.
 	AgentRules settings.AgentRules
 	// Guide reports whether users who have not connected their account are led to the page in the conversation; otherwise
 	// they are refused.
-	Guide    bool
-	digester *apikey.Digester
-	masters  []seal.MasterKey
+	Guide bool
+
+	approvals
+	models    *accounts.Base // of Accounts
+	resources *resources
+	rulesID   string
+	digester  *apikey.Digester
+	masters   []seal.MasterKey
 
 	directory map[storage.Source][]storage.DirectoryEntry // read-only templates, stored by Start
 	started   bool                                        // the opening goroutine has done everything but that

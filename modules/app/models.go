@@ -91,9 +91,9 @@ var ErrNoRuntime = errors.New("the configuration has no durward_llm, which calls
 // tokens count for the caller; the request does not. The alias may lead to fallbacks, and never to a smart model.
 type ModelAsker func(ctx context.Context, call *Call, alias string, prompt smart.Prompt) (answer string, err error)
 
-// asking holds the function that calls models for other handlers.
-type asking struct {
-	asker atomic.Pointer[ModelAsker]
+// Runtime lets other handlers than durward_llm ask models.
+type Runtime struct {
+	asker atomic.Pointer[ModelAsker] // nil: no site serves models
 }
 
 // ProvideModels is called by durward_llm when it is provisioned: other handlers ask models through it. When there are
@@ -101,16 +101,16 @@ type asking struct {
 func (a *App) ProvideModels(ask ModelAsker) {
 	a.coreMu.Lock()
 	defer a.coreMu.Unlock()
-	a.core.ProvideModels(ask)
+	a.core.Runtime.Provide(ask)
 }
 
-// ProvideModels sets the function that asks models.
-func (c *Core) ProvideModels(ask ModelAsker) { c.asker.Store(&ask) }
+// Provide sets the function that asks models.
+func (r *Runtime) Provide(ask ModelAsker) { r.asker.Store(&ask) }
 
-// AskModel has a model answer a prompt on the account of the call's caller. It fails with ErrNoRuntime when no site
+// Ask has a model answer a prompt on the account of the call's caller. It fails with ErrNoRuntime when no site
 // serves models.
-func (c *Core) AskModel(ctx context.Context, call *Call, alias string, prompt smart.Prompt) (string, error) {
-	ask := c.asker.Load()
+func (r *Runtime) Ask(ctx context.Context, call *Call, alias string, prompt smart.Prompt) (string, error) {
+	ask := r.asker.Load()
 	if ask == nil {
 		return "", ErrNoRuntime
 	}

@@ -182,7 +182,7 @@ func previewSmart(q *request) (any, error) {
 	tokens := body.request.Estimate.Prompt
 	decision, err := q.handler.router.Route(q.Context(), q.Organization(), &m, smart.Request{Estimate: tokens, LastUser: body.request.LastUser()},
 		func(ctx context.Context, alias string, prompt smart.Prompt) (string, error) {
-			return q.Core.AskModel(ctx, q.Call, alias, prompt)
+			return q.Core.Runtime.Ask(ctx, q.Call, alias, prompt)
 		})
 	switch {
 	case err != nil:

@@ -37,7 +37,7 @@ const preview = "/admin/smart-models/preview"
 func previews(t *testing.T) (a *api, d *determiner, id string) {
 	t.Helper()
 	a, d = newAPI(t), &determiner{says: "0"}
-	a.core.ProvideModels(d.ask)
+	a.core.Runtime.Provide(d.ask)
 	a.models(a.adam, "small", "large", "judge")
 	id = a.make(a.adam, "/admin/smart-models", object{
 		"model_alias": "smart", "determiner_model_alias": "judge", "slots": slotsOf("small", "large"), "context_breakpoints": []int{8000},
