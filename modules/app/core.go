@@ -30,9 +30,9 @@ import (
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app/accesslog"
 	"github.com/durward-gateway/durward/modules/app/adminapi"
+	"github.com/durward-gateway/durward/modules/app/browsers"
 	"github.com/durward-gateway/durward/modules/app/connections"
 	"github.com/durward-gateway/durward/modules/app/issuers"
-	"github.com/durward-gateway/durward/modules/app/logins"
 	"github.com/durward-gateway/durward/modules/app/metrics"
 	"github.com/durward-gateway/durward/modules/app/process"
 	"github.com/durward-gateway/durward/modules/app/readiness"
@@ -96,7 +96,7 @@ type Core struct {
 	// Refused shows the tokens that were refused.
 	Refused *issuers.RefusedTokens
 	// Logins knows who is logged in with a browser.
-	Logins *logins.Logins
+	Logins *browsers.Logins
 	// Authenticator proves who sends a request.
 	Authenticator *authn.Authenticator
 	// Admitter decides whether rate limits let calls go on.
@@ -287,7 +287,7 @@ func (a *App) bind(core *Core) (err error) {
 	if core.Usage, err = usage.New(books); err != nil {
 		return err
 	}
-	core.Logins, err = logins.New(logins.Options{PublicURL: core.PublicURL, Issuers: &core.Issuers, Store: core.Store, Guard: core.Guard, Log: core.Log, Now: time.Now})
+	core.Logins, err = browsers.New(browsers.Options{PublicURL: core.PublicURL, Issuers: &core.Issuers, Store: core.Store, Guard: core.Guard, Log: core.Log, Now: time.Now})
 	if err != nil {
 		return err
 	}

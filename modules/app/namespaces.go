@@ -9,8 +9,8 @@ import (
 	"github.com/durward-gateway/durward/internal/credential/directory"
 	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/proxy/netguard"
+	"github.com/durward-gateway/durward/modules/app/browsers"
 	"github.com/durward-gateway/durward/modules/app/issuers"
-	"github.com/durward-gateway/durward/modules/app/logins"
 	"github.com/durward-gateway/durward/modules/app/settings"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -69,7 +69,7 @@ type ScopedIdentity interface {
 // LoginIdentity is implemented by identities at which browsers can log in.
 type LoginIdentity interface {
 	Identity
-	logins.Issuer
+	browsers.Issuer
 }
 
 // Binding holds the parts of the gateway that an identity may use.

@@ -12,7 +12,7 @@ import (
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/identity/websession"
 	"github.com/durward-gateway/durward/modules/app"
-	"github.com/durward-gateway/durward/modules/app/logins"
+	"github.com/durward-gateway/durward/modules/app/browsers"
 	"github.com/durward-gateway/durward/modules/app/paths"
 	"github.com/durward-gateway/durward/modules/app/settings"
 	"github.com/durward-gateway/durward/storage"
@@ -31,7 +31,7 @@ type browser struct {
 
 // whose checks whether the browser belongs to the user who began to connect: a connection.BrowserCheck.
 func (b *browser) whose(ctx context.Context, user storage.ConnectionKey) (connection.Whose, error) {
-	known, sessions := logins.BrowserOf(b.request)
+	known, sessions := browsers.BrowserOf(b.request)
 	if sessions && known.User != nil {
 		if known.User.OrganizationID == user.OrganizationID && known.User.UserID == user.UserID {
 			return connection.Own, nil
@@ -77,7 +77,7 @@ func (h *Handler) refuseBrowser(w http.ResponseWriter, r *http.Request, core *ap
 		Outcome: "refused", Detail: map[string]any{"reason": "the browser is not the user's"},
 	}
 	// The user of the browser is named only in the log of their own organization.
-	if known, ok := logins.BrowserOf(r); ok && known.User != nil && known.User.OrganizationID == result.OrganizationID {
+	if known, ok := browsers.BrowserOf(r); ok && known.User != nil && known.User.OrganizationID == result.OrganizationID {
 		event.Detail["browser_user_id"] = known.User.UserID
 	}
 	if err := core.Audit.Event(r.Context(), result.OrganizationID, event); err != nil {

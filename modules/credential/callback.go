@@ -14,7 +14,7 @@ import (
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/identity/websession"
 	"github.com/durward-gateway/durward/modules/app"
-	"github.com/durward-gateway/durward/modules/app/logins"
+	"github.com/durward-gateway/durward/modules/app/browsers"
 	"github.com/durward-gateway/durward/modules/app/paths"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -121,7 +121,7 @@ func (h *Handler) userName(ctx context.Context, core *app.Core, key storage.Conn
 	if err != nil {
 		return key.UserID
 	}
-	return logins.NameOf(user)
+	return browsers.NameOf(user)
 }
 
 func (h *Handler) organizationName(ctx context.Context, core *app.Core, key storage.ConnectionKey) string {

@@ -15,7 +15,7 @@ import (
 	"github.com/durward-gateway/durward/internal/identity/caller"
 	"github.com/durward-gateway/durward/internal/identity/token"
 	"github.com/durward-gateway/durward/modules/app"
-	"github.com/durward-gateway/durward/modules/app/logins"
+	"github.com/durward-gateway/durward/modules/app/browsers"
 	"github.com/durward-gateway/durward/modules/devidp/demo"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -47,7 +47,7 @@ type Identity struct {
 
 	surroundings *held
 	verifier     *token.Verifier
-	login        *logins.Login
+	login        *browsers.Login
 }
 
 // CaddyModule returns the Caddy module information.

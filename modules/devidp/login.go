@@ -3,14 +3,14 @@ package devidp
 import (
 	"github.com/durward-gateway/durward/internal/identity/token"
 	"github.com/durward-gateway/durward/modules/app"
-	"github.com/durward-gateway/durward/modules/app/logins"
+	"github.com/durward-gateway/durward/modules/app/browsers"
 	"github.com/durward-gateway/durward/modules/app/settings"
 	"github.com/durward-gateway/durward/modules/devidp/idp"
 )
 
 // bindLogin makes the gateway's own client at the provider: the console, with which a developer logs in at the gateway's
 // pages.
-func (i *Identity) bindLogin(keys token.KeySource, b app.Binding) (*logins.Login, error) {
+func (i *Identity) bindLogin(keys token.KeySource, b app.Binding) (*browsers.Login, error) {
 	check, err := settings.ParseConnectCheck(i.ConnectCheck, settings.ConnectByState)
 	if err != nil {
 		return nil, err
@@ -21,8 +21,8 @@ func (i *Identity) bindLogin(keys token.KeySource, b app.Binding) (*logins.Login
 	if err != nil {
 		return nil, err
 	}
-	return &logins.Login{Client: idp.ClientConsole, Verifier: verifier, ConnectCheck: check}, nil
+	return &browsers.Login{Client: idp.ClientConsole, Verifier: verifier, ConnectCheck: check}, nil
 }
 
 // Login implements app.LoginIdentity.
-func (i *Identity) Login() *logins.Login { return i.login }
+func (i *Identity) Login() *browsers.Login { return i.login }

@@ -9,12 +9,12 @@ import (
 
 	"github.com/durward-gateway/durward/internal/identity/token"
 	"github.com/durward-gateway/durward/modules/app"
-	"github.com/durward-gateway/durward/modules/app/logins"
+	"github.com/durward-gateway/durward/modules/app/browsers"
 	"github.com/durward-gateway/durward/modules/app/settings"
 )
 
 // provisionLogin reads the configuration of the login client; nil when there is none.
-func (o *OIDC) provisionLogin() (*logins.Login, error) {
+func (o *OIDC) provisionLogin() (*browsers.Login, error) {
 	if o.LoginClient == "" {
 		check, err := settings.ParseConnectCheck(o.ConnectCheck, settings.ConnectByState)
 		switch {
@@ -27,7 +27,7 @@ func (o *OIDC) provisionLogin() (*logins.Login, error) {
 		}
 		return nil, nil
 	}
-	login := &logins.Login{Client: o.LoginClient}
+	login := &browsers.Login{Client: o.LoginClient}
 	var err error
 	if login.ConnectCheck, err = settings.ParseConnectCheck(o.ConnectCheck, settings.ConnectByLogin); err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (o *OIDC) bindLogin(b app.Binding) error {
 }
 
 // Login implements app.LoginIdentity.
-func (o *OIDC) Login() *logins.Login { return o.login }
+func (o *OIDC) Login() *browsers.Login { return o.login }
 
 func (o *OIDC) unmarshalLoginClient(d *caddyfile.Dispenser) error {
 	arguments := d.RemainingArgs()

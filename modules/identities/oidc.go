@@ -14,8 +14,8 @@ import (
 	"github.com/durward-gateway/durward/internal/identity/caller"
 	"github.com/durward-gateway/durward/internal/identity/token"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/browsers"
 	"github.com/durward-gateway/durward/modules/app/keysets"
-	"github.com/durward-gateway/durward/modules/app/logins"
 )
 
 func init() {
@@ -103,7 +103,7 @@ type OIDC struct {
 	organization string
 	verifier     *token.Verifier
 	keys         *keysets.KeySet
-	login        *logins.Login
+	login        *browsers.Login
 }
 
 // CaddyModule returns the Caddy module information.

@@ -23,7 +23,7 @@ import (
 	"github.com/durward-gateway/durward/internal/policy/approval"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app"
-	"github.com/durward-gateway/durward/modules/app/logins"
+	"github.com/durward-gateway/durward/modules/app/browsers"
 	_ "github.com/durward-gateway/durward/modules/auth"
 	"github.com/durward-gateway/durward/modules/caddytest"
 	_ "github.com/durward-gateway/durward/modules/identities"
@@ -51,7 +51,7 @@ type gateway struct {
 
 	mu      sync.Mutex
 	call    *app.Call
-	browser *logins.Browser
+	browser *browsers.Browser
 }
 
 func newGateway(t *testing.T) *gateway {
@@ -104,7 +104,7 @@ func (g *gateway) pass(w http.ResponseWriter, r *http.Request) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.call, _ = app.CallOf(r)
-	g.browser, _ = logins.BrowserOf(r)
+	g.browser, _ = browsers.BrowserOf(r)
 	w.WriteHeader(http.StatusAccepted)
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/durward-gateway/durward/internal/gateway/errorpage"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/arguments"
-	"github.com/durward-gateway/durward/modules/app/logins"
+	"github.com/durward-gateway/durward/modules/app/browsers"
 	"github.com/durward-gateway/durward/modules/app/paths"
 )
 
@@ -62,7 +62,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		return nil
 	}
 	if isCallback(r.URL.Path) {
-		return next.ServeHTTP(w, logins.WithBrowser(r, &logins.Browser{User: v.user}))
+		return next.ServeHTTP(w, browsers.WithBrowser(r, &browsers.Browser{User: v.user}))
 	}
 	v.serve()
 	return nil

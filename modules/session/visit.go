@@ -12,7 +12,7 @@ import (
 	"github.com/durward-gateway/durward/internal/identity/websession"
 	"github.com/durward-gateway/durward/internal/proxy/loopback"
 	"github.com/durward-gateway/durward/modules/app"
-	"github.com/durward-gateway/durward/modules/app/logins"
+	"github.com/durward-gateway/durward/modules/app/browsers"
 	"github.com/durward-gateway/durward/modules/app/paths"
 )
 
@@ -22,7 +22,7 @@ type visit struct {
 	core *app.Core
 	w    http.ResponseWriter
 	r    *http.Request
-	user *logins.User // nil: nobody is logged in
+	user *browsers.User // nil: nobody is logged in
 }
 
 // admitted checks the host and the configuration, and finds the logged-in user. It reports false when the visit is

@@ -1,5 +1,5 @@
-// Package logins knows who is logged in with a browser, and where users log in.
-package logins
+// Package browsers knows who is logged in with a browser, and where users log in.
+package browsers
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package logins
+package browsers
 
 import (
 	"context"
