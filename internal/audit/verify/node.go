@@ -70,39 +70,8 @@ func (v *verification) noteUncovered(n *nodeEvidence) {
 // after its final checkpoint is stored.
 func (v *verification) readMeanwhile(ctx context.Context, dir string, store Source) error {
 	for _, n := range v.nodes {
-		here := n.local && dir != "" && segments.IsNode(n.name)
-		if here {
-			if err := n.dropBlank(filepath.Join(dir, n.name)); err != nil {
-				return err
-			}
-		}
-		ended := 0
-		for name := range n.finals {
-			number, _ := segments.Number(name)
-			ended = max(ended, number)
-		}
-		n.newest = ended
-		for name := range n.files {
-			number, _ := segments.Number(name)
-			n.newest = max(n.newest, number)
-		}
-		if !n.local {
-			for name := range n.chains {
-				if name.segment == segments.Name(ended+1) {
-					n.newest = ended + 1
-				}
-			}
-		}
-		n.meanwhile = make(map[int]bool)
-		if !here {
-			continue
-		}
-		numbers, err := segments.List(filepath.Join(dir, n.name))
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("listing segments: %w", err)
-		}
-		for _, number := range numbers {
-			n.meanwhile[number] = true
+		if err := n.readMeanwhile(dir); err != nil {
+			return err
 		}
 	}
 	checkpoints, err := store.AuditCheckpoints(ctx, "")
@@ -122,6 +91,45 @@ func (v *verification) readMeanwhile(ctx context.Context, dir string, store Sour
 		} else if said.Final {
 			n.meanwhile[number] = true
 		}
+	}
+	return nil
+}
+
+// readMeanwhile does the part of the node's files. It needs those read first, and the node's chains and final checkpoints.
+func (n *nodeEvidence) readMeanwhile(dir string) error {
+	here := n.local && dir != "" && segments.IsNode(n.name)
+	if here {
+		if err := n.dropBlank(filepath.Join(dir, n.name)); err != nil {
+			return err
+		}
+	}
+	ended := 0
+	for name := range n.finals {
+		number, _ := segments.Number(name)
+		ended = max(ended, number)
+	}
+	n.newest = ended
+	for name := range n.files {
+		number, _ := segments.Number(name)
+		n.newest = max(n.newest, number)
+	}
+	if !n.local {
+		for name := range n.chains {
+			if name.segment == segments.Name(ended+1) {
+				n.newest = ended + 1
+			}
+		}
+	}
+	n.meanwhile = make(map[int]bool)
+	if !here {
+		return nil
+	}
+	numbers, err := segments.List(filepath.Join(dir, n.name))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("listing segments: %w", err)
+	}
+	for _, number := range numbers {
+		n.meanwhile[number] = true
 	}
 	return nil
 }

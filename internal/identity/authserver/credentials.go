@@ -74,7 +74,7 @@ func (h Handle) append(to []byte) []byte {
 	for _, text := range [...]string{h.Organization, h.Login} {
 		to = append(binary.AppendUvarint(to, uint64(len(text))), text...)
 	}
-	return binary.AppendUvarint(to, uint64(h.Generation)) //nolint:gosec // generations count from 0
+	return binary.AppendUvarint(to, uint64(h.Generation))
 }
 
 // readHandle reads what append wrote, and its size.
@@ -85,7 +85,7 @@ func readHandle(raw []byte) (h Handle, size int, ok bool) {
 		if n <= 0 || length > uint64(len(rest)-n) {
 			return Handle{}, 0, false
 		}
-		*to, rest = string(rest[n:n+int(length)]), rest[n+int(length):] //nolint:gosec // bounded by the check above
+		*to, rest = string(rest[n:n+int(length)]), rest[n+int(length):]
 	}
 	generation, n := binary.Uvarint(rest)
 	if n <= 0 || generation > 1<<31 {

@@ -73,7 +73,7 @@ func TestDocuments(t *testing.T) {
 		"a redirect":                  {func(s *site) { s.status = http.StatusFound; s.header.Set("Location", "https://b.test/c") }, false},
 		"5 KiB":                       {func(s *site) { s.body += strings.Repeat(" ", MaxDocument-len(s.body)) }, true},
 		"more than 5 KiB":             {func(s *site) { s.body += strings.Repeat(" ", MaxDocument+1-len(s.body)) }, false},
-		"a name that cannot be shown": {func(s *site) { s.body = strings.Replace(s.body, "An editor", `‮rotide`, 1) }, false},
+		"a name that cannot be shown": {func(s *site) { s.body = strings.Replace(s.body, "An editor", "\u202erotide", 1) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := document("")

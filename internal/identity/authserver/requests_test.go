@@ -208,7 +208,7 @@ func TestReadRegistration(t *testing.T) {
 		"another way of proof":    {`{"redirect_uris":["https://a.test/"],"token_endpoint_auth_method":"tls_client_auth"}`, "invalid_client_metadata"},
 		"a number for a name":     {`{"redirect_uris":["https://a.test/"],"client_name":1}`, "invalid_client_metadata"},
 		"a long name":             {`{"redirect_uris":["https://a.test/"],"client_name":"` + strings.Repeat("ü", maxName+1) + `"}`, "invalid_client_metadata"},
-		"a name that turns round": {`{"redirect_uris":["https://a.test/"],"client_name":"` + "‮" + `"}`, "invalid_client_metadata"},
+		"a name that turns round": {`{"redirect_uris":["https://a.test/"],"client_name":"` + "\u202e" + `"}`, "invalid_client_metadata"},
 		"a list":                  {`[]`, "invalid_client_metadata"},
 		"no JSON":                 {`{`, "invalid_client_metadata"},
 	} {

@@ -6,7 +6,7 @@ import (
 	"crypto/elliptic"
 	"encoding/base64"
 	"errors"
-	"math/big"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -71,15 +71,18 @@ func TestPublicKeys(t *testing.T) {
 	if err != nil || len(keys) != 1 {
 		t.Fatal(keys, err)
 	}
-	coordinate := func(text string) *big.Int {
+	coordinate := func(text string) []byte {
 		b, err := base64.RawURLEncoding.DecodeString(text)
 		if err != nil || len(b) != 32 {
 			t.Errorf("%q: %v", text, err)
 		}
-		return new(big.Int).SetBytes(b)
+		return b
 	}
 	key := keys[0]
-	published := &ecdsa.PublicKey{Curve: elliptic.P256(), X: coordinate(key.X), Y: coordinate(key.Y)}
+	published, err := ecdsa.ParseUncompressedPublicKey(elliptic.P256(), slices.Concat([]byte{4}, coordinate(key.X), coordinate(key.Y)))
+	if err != nil {
+		t.Fatal(err)
+	}
 	got, err := n.Keys.Key(t.Context(), key.ID, "ES256")
 	if err != nil || !published.Equal(got) || key.KeyType != "EC" || key.Curve != "P-256" || key.Algorithm != "ES256" || key.Use != "sig" {
 		t.Errorf("%+v, error %v", key, err)

@@ -1,11 +1,12 @@
 package oauthserver
 
 import (
-	"github.com/durward-gateway/durward/internal/identity/authserver"
 	"net/http"
 	"net/url"
 	"slices"
 	"time"
+
+	"github.com/durward-gateway/durward/internal/identity/authserver"
 )
 
 // code is an authorization code, kept under its hash.

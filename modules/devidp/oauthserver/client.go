@@ -2,8 +2,9 @@ package oauthserver
 
 import (
 	"context"
-	"github.com/durward-gateway/durward/internal/identity/authserver"
 	"strings"
+
+	"github.com/durward-gateway/durward/internal/identity/authserver"
 )
 
 // PublicClient returns a client without a secret that may redirect to any loopback address.

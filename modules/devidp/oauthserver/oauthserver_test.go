@@ -3,7 +3,6 @@ package oauthserver
 import (
 	"encoding/json"
 	"errors"
-	"github.com/durward-gateway/durward/internal/identity/authserver"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -13,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/durward-gateway/durward/internal/identity/authserver"
 )
 
 func open(t *testing.T, dir string, now func() time.Time) *Server {

@@ -1,10 +1,11 @@
 package oauthserver
 
 import (
-	"github.com/durward-gateway/durward/internal/identity/authserver"
 	"maps"
 	"net/http"
 	"time"
+
+	"github.com/durward-gateway/durward/internal/identity/authserver"
 )
 
 // Register returns the registration endpoint (RFC 7591).

@@ -10,13 +10,13 @@ package oauthserver
 import (
 	"errors"
 	"fmt"
-	"github.com/durward-gateway/durward/internal/identity/authserver"
 	"net/http"
 	"net/url"
 	"sync"
 	"time"
 
 	"github.com/durward-gateway/durward/internal/api/webpage"
+	"github.com/durward-gateway/durward/internal/identity/authserver"
 	"github.com/durward-gateway/durward/modules/devidp/statefile"
 )
 

@@ -4,10 +4,11 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"github.com/durward-gateway/durward/internal/identity/authserver"
 	"maps"
 	"strings"
 	"time"
+
+	"github.com/durward-gateway/durward/internal/identity/authserver"
 )
 
 // Grant holds the rights of one login, or of one client that acts for itself. Its id is in every token of it.

@@ -3,13 +3,14 @@ package oauthserver
 import (
 	"crypto/subtle"
 	"errors"
-	"github.com/durward-gateway/durward/internal/identity/authserver"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/durward-gateway/durward/internal/identity/authserver"
 )
 
 // Token returns the token endpoint: authorization_code, refresh_token and client_credentials.
