@@ -6,13 +6,11 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -160,32 +158,6 @@ func get(address string) (int, error) {
 	defer response.Body.Close()
 	_, err = io.Copy(io.Discard, response.Body)
 	return response.StatusCode, err
-}
-
-// portsGiven holds the ports that FreePort has given out. None is given twice: Caddy shares a port with any process
-// that has it (SO_REUSEPORT), so that two gateways that start at once on one port would answer each other's requests.
-var portsGiven sync.Map
-
-// FreePort finds a port to listen on. It is below those that the system gives to outgoing connections, so that none of
-// them takes it before the process does.
-func FreePort(t testing.TB) string {
-	t.Helper()
-	for range 1000 {
-		port := strconv.Itoa(20_000 + rand.IntN(10_000))
-		if _, given := portsGiven.LoadOrStore(port, true); given {
-			continue
-		}
-		listener, err := net.Listen("tcp", "127.0.0.1:"+port)
-		if err != nil {
-			continue
-		}
-		if err := listener.Close(); err != nil {
-			t.Fatal(err)
-		}
-		return port
-	}
-	t.Fatal("no port is free")
-	return ""
 }
 
 // Tail returns the end of a text.
