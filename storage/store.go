@@ -386,8 +386,8 @@ type Logins interface {
 	// CreateLogin stores a login whose code is not redeemed. Those of the organization that have ended by its CreatedAt
 	// are deleted, and the user's oldest ones make room (MaxLogins). It returns ErrNotFound when there is no such user.
 	CreateLogin(ctx context.Context, l Login) error
-	// RedeemLogin exchanges a login's code: it sets RedeemedAt, UsedAt and RotatedAt to now, and ExpiresAt. It returns
-	// ErrNotFound when there is no such login, or its code has expired. A code that was redeemed before ends the login:
+	// RedeemLogin exchanges a login's code: it sets RedeemedAt, UsedAt and RotatedAt to now, and ExpiresAt, to EndsAt at
+	// most. It returns ErrNotFound when there is no such login, or its code has expired. A code that was redeemed before ends the login:
 	// ErrReplayed.
 	RedeemLogin(ctx context.Context, organization, id string, now, expires time.Time) (Login, error)
 	// RefreshLogin exchanges a login's refresh token of a generation: the next one begins, UsedAt and RotatedAt become now,

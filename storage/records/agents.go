@@ -194,7 +194,7 @@ func (s agentsStore) DeleteAgent(ctx context.Context, organization, id, by strin
 		if err := execOne(ctx, tx, deleteAgentSQL, organization, id); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, revokeKeysOfAgentSQL, organization, id, now.UnixMicro(), time.Time{}.UnixMicro()); err != nil {
+		if _, err := tx.Exec(ctx, revokeKeysOfAgentSQL, organization, id, now.UnixMicro(), never()); err != nil {
 			return err
 		}
 		for _, former := range policies {

@@ -177,6 +177,6 @@ func (s *work) changeAPIKey(ctx context.Context, organization, id string,
 
 // revokeKeysOfUser revokes the keys that stand for a user. The caller reports the change.
 func revokeKeysOfUser(ctx context.Context, tx Tx, organization, userID string, at time.Time) (changed bool, err error) {
-	n, err := tx.Exec(ctx, revokeKeysOfUserSQL, organization, userID, at.UnixMicro(), time.Time{}.UnixMicro())
+	n, err := tx.Exec(ctx, revokeKeysOfUserSQL, organization, userID, at.UnixMicro(), never())
 	return n > 0, err
 }

@@ -96,7 +96,7 @@ func (s approvalsStore) CreateApproval(ctx context.Context, a storage.Approval, 
 		}
 		if _, err := tx.Exec(ctx, insertApprovalSQL, a.ID, a.OrganizationID, a.UserID, a.AgentID, a.Client, a.ServerID, a.Tool,
 			a.Binding, a.ArgumentsDigest, a.SealedArguments, a.PolicyID, a.PolicyRevision, a.Rule, a.Channel, a.ExpiresAt.UnixMicro(),
-			now, time.Time{}.UnixMicro()); err != nil {
+			now, never()); err != nil {
 			return err
 		}
 		stored, err = One(ctx, tx, scan, approvalSQL, a.OrganizationID, a.ID)

@@ -36,6 +36,9 @@ func (c flagColumn) Scan(v any) error {
 	return nil
 }
 
+// never returns the stored form of the zero time.
+func never() int64 { return time.Time{}.UnixMicro() }
+
 // micros returns a time with the store's precision.
 func micros(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 

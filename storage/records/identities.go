@@ -215,7 +215,7 @@ func sameFacts(a, b storage.UserFacts) bool {
 
 // changeKeysOf reports that decisions on a user's API keys use other facts from now on.
 func changeKeysOf(ctx context.Context, tx Tx, u *storage.User) error {
-	held, err := exists(ctx, tx, keyOfUserSQL, u.OrganizationID, u.ID, time.Time{}.UnixMicro())
+	held, err := exists(ctx, tx, keyOfUserSQL, u.OrganizationID, u.ID, never())
 	if err != nil || !held {
 		return err
 	}

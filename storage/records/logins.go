@@ -51,9 +51,6 @@ func scanLogin(r Row) (l storage.Login, err error) {
 	return l, err
 }
 
-// never is the stored form of the zero time.
-func never() int64 { return time.Time{}.UnixMicro() }
-
 // CreateLogin implements storage.Logins. A user that does not exist violates a foreign key, which is ErrNotFound.
 func (s loginsStore) CreateLogin(ctx context.Context, l storage.Login) error {
 	facts, err := factsText(l.Facts)
@@ -94,8 +91,8 @@ func (s loginsStore) RedeemLogin(ctx context.Context, organization, id string, n
 		if !l.RedeemedAt.IsZero() {
 			return storage.ErrReplayed
 		}
-		l.RedeemedAt, l.UsedAt, l.RotatedAt, l.ExpiresAt = micros(now), micros(now), micros(now), micros(expires)
-		return execOne(ctx, tx, redeemLoginSQL, organization, id, now.UnixMicro(), expires.UnixMicro())
+		l.RedeemedAt, l.UsedAt, l.RotatedAt, l.ExpiresAt = micros(now), micros(now), micros(now), earlier(expires, l.EndsAt)
+		return execOne(ctx, tx, redeemLoginSQL, organization, id, now.UnixMicro(), l.ExpiresAt.UnixMicro())
 	})
 }
 
@@ -107,14 +104,11 @@ func (s loginsStore) RefreshLogin(ctx context.Context, organization, id string, 
 			return storage.ErrNotFound
 		case generation == l.Generation:
 			l.Generation++
-			l.RotatedAt, l.UsedAt, l.ExpiresAt = micros(now), micros(now), micros(now.Add(idle))
-			if l.ExpiresAt.After(l.EndsAt) {
-				l.ExpiresAt = l.EndsAt
-			}
+			l.RotatedAt, l.UsedAt, l.ExpiresAt = micros(now), micros(now), earlier(now.Add(idle), l.EndsAt)
 			if err := execOne(ctx, tx, rotateLoginSQL, organization, id, l.Generation, now.UnixMicro(), l.ExpiresAt.UnixMicro()); err != nil {
 				return err
 			}
-		case generation != l.Generation-1 || now.Sub(l.RotatedAt) > grace:
+		case generation < 0 || generation != l.Generation-1 || now.Sub(l.RotatedAt) > grace:
 			return storage.ErrReplayed
 		}
 		if l.SealedRefresh == nil {
@@ -125,6 +119,14 @@ func (s loginsStore) RefreshLogin(ctx context.Context, organization, id string, 
 		return err
 	})
 	return l, renews && err == nil, err
+}
+
+// earlier returns the earlier time, with the store's precision.
+func earlier(a, b time.Time) time.Time {
+	if a.After(b) {
+		a = b
+	}
+	return micros(a)
 }
 
 // exchange runs f with a login that has not ended. When f returns ErrReplayed the login is deleted, and that is committed.

@@ -93,6 +93,17 @@ func testLogins(t *testing.T, b *bundle) {
 	_, err = b.Login(ctx, b.orgA, want.ID, at)
 	wantError(t, err, storage.ErrNotFound)
 
+	// No login outlives its end, whatever its code is exchanged for.
+	short := b.newLogin()
+	short.EndsAt = start.Add(time.Hour)
+	noError(t, b.CreateLogin(ctx, short))
+	got, err = b.RedeemLogin(ctx, b.orgA, short.ID, start, start.Add(idle))
+	noError(t, err)
+	equal(t, got.ExpiresAt, short.EndsAt)
+	got, err = b.Login(ctx, b.orgA, short.ID, start)
+	noError(t, err)
+	equal(t, got.ExpiresAt, short.EndsAt)
+
 	// Nobody logs in who is unknown, or in another organization.
 	for _, user := range []string{b.unknown, b.userB1} {
 		l := b.newLogin()
@@ -164,6 +175,9 @@ func testRefreshLogin(t *testing.T, b *bundle) {
 			wantError(t, err, storage.ErrNotFound)
 		})
 	}
+	l = b.login(t, nil)
+	_, err = refresh(-1, start) // the one before the first
+	wantError(t, err, storage.ErrReplayed)
 	l = b.login(t, nil)
 	_, _, err = b.RefreshLogin(ctx, b.orgB, l.ID, 0, now, idle, grace)
 	wantError(t, err, storage.ErrNotFound)

@@ -2,11 +2,13 @@ package authserver
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -24,6 +26,9 @@ type Client struct {
 
 // Public reports whether the client has no secret.
 func (c *Client) Public() bool { return c.SecretHash == "" }
+
+// Random returns 256 random bits as 52 characters that are safe in URLs: a client's id or secret.
+func Random() string { return strings.ToLower(rand.Text() + rand.Text()) }
 
 // HashSecret returns the form in which a client's secret is kept: the SHA-256 in hexadecimal. Secrets are random, so that
 // it needs no salt.

@@ -26,10 +26,8 @@ func (k key) CheckMAC(message, tag []byte) bool { return hmac.Equal(k.AppendMAC(
 func TestCredentials(t *testing.T) {
 	c, other := NewCredentials(key("a")), NewCredentials(key("b"))
 	rapid.Check(t, func(t *rapid.T) {
-		h := Handle{rapid.String().Draw(t, "organization"), rapid.String().Draw(t, "login"), rapid.IntRange(0, 1<<31).Draw(t, "generation")}
-		if len(c.Refresh(h)) > maxText {
-			t.Skip("ids are shorter")
-		}
+		id := rapid.StringN(0, 100, 400)
+		h := Handle{id.Draw(t, "organization"), id.Draw(t, "login"), rapid.IntRange(0, 1<<31).Draw(t, "generation")}
 		code, refresh := c.Code(h), c.Refresh(h)
 		if got, ok := c.OpenCode(code); !ok || got != h {
 			t.Fatalf("code: %+v %v", got, ok)

@@ -2,7 +2,6 @@ package authserver
 
 import (
 	"context"
-	"errors"
 	"io"
 	"mime"
 	"net/http"
@@ -18,7 +17,7 @@ import (
 
 // ErrDocument is the only message about a client metadata document that cannot be used: a reason would tell open ports
 // from closed ones.
-var ErrDocument = errors.New("no usable client metadata document at that address")
+var ErrDocument = &Error{Code: "invalid_client", Description: "no usable client metadata document at that address", Status: http.StatusUnauthorized}
 
 // These are the bounds of fetching and keeping metadata documents.
 const (

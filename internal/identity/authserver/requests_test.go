@@ -138,6 +138,9 @@ func TestAuthenticate(t *testing.T) {
 		if c, ok := clients[id]; ok {
 			return c, nil
 		}
+		if IsDocumentURL(id) {
+			return nil, ErrDocument
+		}
 		return nil, ErrNoClient
 	}
 	basic := func(user, password string) func(*http.Request) {
@@ -161,6 +164,7 @@ func TestAuthenticate(t *testing.T) {
 		"an empty secret":          {"client_id=secret+id&client_secret=", nil, "invalid_client"},
 		"nobody":                   {"", nil, "invalid_client"},
 		"unknown":                  {"client_id=other", nil, "invalid_client"},
+		"no document there":        {"client_id=https%3A%2F%2Fa.test%2Fc", nil, "invalid_client"},
 		"a long id":                {"client_id=" + strings.Repeat("p", maxText+1), nil, "invalid_client"},
 		"another scheme":           {"client_id=public", func(r *http.Request) { r.Header.Set("Authorization", "Bearer x") }, "invalid_client"},
 		"two headers":              {"", func(r *http.Request) { r.SetBasicAuth("secret+id", "p+w"); r.Header.Add("Authorization", "Basic x") }, "invalid_client"},

@@ -5,9 +5,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -16,9 +16,6 @@ import (
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
 )
-
-// random returns 256 random bits as 52 characters that are safe in URLs and as ids.
-func random() string { return strings.ToLower(rand.Text() + rand.Text()) }
 
 // Tokens is the answer of the token endpoint.
 type Tokens struct {
@@ -125,11 +122,18 @@ func (s *Server) Refresh(ctx context.Context, client *authserver.Client, form ur
 			return nil, err
 		}
 	}
+	// So it is too while another request asks the provider: old facts are no better because somebody else asks.
+	if s.Renew != nil && l.SealedRefresh != nil && now.Sub(l.FactsAt) > oldestFacts {
+		return nil, &authserver.Error{Code: "temporarily_unavailable", Description: "the identity provider cannot be asked", Status: http.StatusServiceUnavailable}
+	}
 	return s.issue(ctx, l, true)
 }
 
-// renew asks the identity provider for new facts about a login.
+// renew asks the identity provider for new facts about a login. Without an answer the login keeps its facts. A refresh
+// token that the provider hands out is stored whatever else it says, and although the client has gone: the former one may
+// be good no more.
 func (s *Server) renew(ctx context.Context, l storage.Login) (storage.Login, error) {
+	ctx = context.WithoutCancel(ctx)
 	plain, err := s.Vault.Open(l.SealedRefresh, seal.LoginPlace(l.OrganizationID, l.UserID, l.ID))
 	if err != nil {
 		return l, fmt.Errorf("opening a refresh token: %w", err)
@@ -143,10 +147,6 @@ func (s *Server) renew(ctx context.Context, l storage.Login) (storage.Login, err
 		return l, authserver.Invalid("invalid_grant", "the identity provider ended the login")
 	case err != nil:
 		s.Log.Warn("the identity provider could not be asked about a login", "issuer", l.Issuer, "login", l.ID, "error", err)
-		if s.Now().Sub(l.FactsAt) > oldestFacts {
-			return l, &authserver.Error{Code: "temporarily_unavailable", Description: "the identity provider cannot be asked", Status: 503}
-		}
-		renewed = Renewal{Facts: l.Facts}
 	default:
 		l.Facts, l.FactsAt = renewed.Facts, s.Now().UTC()
 	}

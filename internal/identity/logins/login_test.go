@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -273,12 +274,19 @@ func TestRenew(t *testing.T) {
 		t.Errorf("%+v, error %v", tokens.Login, err)
 	}
 	n.clock.forward(oldestFacts)
-	wantCode(t, "facts of yesterday", refresh(), "temporarily_unavailable")
+	before := tokens
+	for _, what := range []string{"facts of yesterday", "the same request again"} {
+		tokens = before
+		wantCode(t, what, refresh(), "temporarily_unavailable")
+		n.clock.forward(-10 * time.Minute)
+	}
 	if !n.lives(t, tokens.Login) {
 		t.Error("a provider that is away ends a login")
 	}
 	failure = nil
-	n.clock.forward(grace)
+	if err := refresh(); err != nil { // the provider answers again, and the client tries once more
+		t.Fatal(err)
+	}
 	tokens = n.logIn(t, withRefresh)
 	failure = ErrEnded
 	wantCode(t, "an account that is gone", refresh(), "invalid_grant")
@@ -286,10 +294,68 @@ func TestRenew(t *testing.T) {
 		t.Error("a login outlives its account")
 	}
 	// Nobody is asked about a login without a refresh token.
-	before := len(asked)
+	number := len(asked)
 	tokens = n.logIn(t, nil)
-	if err := refresh(); err != nil || len(asked) != before {
-		t.Errorf("asked %q, error %v", asked[before:], err)
+	if err := refresh(); err != nil || len(asked) != number {
+		t.Errorf("asked %q, error %v", asked[number:], err)
+	}
+}
+
+// TestRenewLosesNothing checks that a refresh token which the provider hands out is kept although the rest of its answer
+// cannot be used, and although the client goes away meanwhile.
+func TestRenewLosesNothing(t *testing.T) {
+	var asked []string
+	var during func()
+	failure := errors.New("userinfo fails")
+	n := newNodes(t, 1, func(ctx context.Context, _ storage.Login, refresh seal.Secret) (Renewal, error) {
+		asked = append(asked, refresh.Reveal())
+		during()
+		if err := ctx.Err(); err != nil {
+			return Renewal{}, err
+		}
+		return Renewal{storage.LoginFacts{Groups: []string{"nobody's"}}, seal.NewSecret(refresh.Reveal() + "+")}, failure
+	})[0]
+	tokens := n.logIn(t, func(b *Beginning) { b.Refresh = seal.NewSecret("idp") })
+	ctx, leave := context.WithCancel(t.Context())
+	for _, leaves := range []func(){func() {}, leave, func() {}} {
+		during = leaves
+		n.clock.forward(time.Minute)
+		next, err := n.Refresh(ctx, n.client(t, "editor"), url.Values{"refresh_token": {tokens.Refresh.Reveal()}})
+		if ctx.Err() != nil {
+			ctx = t.Context()
+			if next, err = n.refresh(t, tokens.Refresh); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err != nil || !slices.Equal(next.Login.Facts.Groups, []string{"sales"}) {
+			t.Fatalf("%+v, error %v", next, err)
+		}
+		tokens = next
+	}
+	for i, refresh := range asked {
+		if want := "idp" + strings.Repeat("+", i); refresh != want {
+			t.Errorf("asked with %q, want %q", refresh, want)
+		}
+	}
+}
+
+// TestRefreshBesideRenewal checks that nobody gets tokens by old facts while another request asks the provider.
+func TestRefreshBesideRenewal(t *testing.T) {
+	n := newNodes(t, 1, nil)[0]
+	tokens := n.logIn(t, func(b *Beginning) { b.Refresh = seal.NewSecret("idp") })
+	n.Renew = func(context.Context, storage.Login, seal.Secret) (Renewal, error) {
+		n.Renew = func(context.Context, storage.Login, seal.Secret) (Renewal, error) {
+			t.Error("two requests ask at one time")
+			return Renewal{}, nil
+		}
+		_, err := n.refresh(t, tokens.Refresh)
+		wantCode(t, "beside the one that asks", err, "temporarily_unavailable")
+		return Renewal{Facts: storage.LoginFacts{Groups: []string{"support"}}}, nil
+	}
+	n.clock.forward(oldestFacts + time.Minute)
+	next, err := n.refresh(t, tokens.Refresh)
+	if err != nil || !slices.Equal(next.Login.Facts.Groups, []string{"support"}) {
+		t.Errorf("%+v, error %v", next, err)
 	}
 }
 

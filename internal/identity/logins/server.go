@@ -27,7 +27,7 @@ var ErrEnded = errors.New("the identity provider ended the login")
 // Renewal is an identity provider's answer to the refresh of a login.
 type Renewal struct {
 	Facts storage.LoginFacts
-	// Refresh is the next refresh token; empty: the former one stays good.
+	// Refresh is the next refresh token; empty: the former one stays good. It counts also beside an error.
 	Refresh seal.Secret
 }
 
@@ -107,10 +107,10 @@ func (s *Server) Client(ctx context.Context, id string) (*authserver.Client, err
 // public client.
 func (s *Server) Register(ctx context.Context, asked *authserver.Registration) (seal.Secret, error) {
 	c := &asked.Client
-	c.ID, c.Issued = random(), s.Now().UTC().Truncate(time.Second)
+	c.ID, c.Issued = authserver.Random(), s.Now().UTC().Truncate(time.Second)
 	var secret seal.Secret
 	if c.AuthMethod != authserver.AuthNone {
-		secret = seal.NewSecret(random())
+		secret = seal.NewSecret(authserver.Random())
 		c.SecretHash = authserver.HashSecret(secret.Reveal())
 	}
 	stored := storage.RegisteredClient{ID: c.ID, Name: c.Name, AuthMethod: c.AuthMethod, RedirectURIs: c.RedirectURIs, GrantTypes: c.GrantTypes, CreatedAt: c.Issued}

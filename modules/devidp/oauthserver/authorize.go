@@ -155,9 +155,9 @@ func (s *Server) newCode(req authserver.Authorization, subject string) (string, 
 			return "", authserver.Invalid("temporarily_unavailable", "too many logins are under way")
 		}
 	}
-	value := secret()
-	s.codes[hash(value)] = &code{
-		Authorization: req, subject: subject, login: now, expires: now.Add(codeLifetime), forget: now.Add(codeMemory), grantID: secret(),
+	value := authserver.Random()
+	s.codes[authserver.HashSecret(value)] = &code{
+		Authorization: req, subject: subject, login: now, expires: now.Add(codeLifetime), forget: now.Add(codeMemory), grantID: authserver.Random(),
 	}
 	return value, nil
 }

@@ -15,7 +15,7 @@ func PublicClient(id, name string) authserver.Client {
 // ConfidentialClient returns a client with a secret that also acts for itself (client credentials).
 func ConfidentialClient(id, name, clientSecret string) authserver.Client {
 	return authserver.Client{
-		ID: id, Name: name, AuthMethod: authserver.AuthBasic, SecretHash: hash(clientSecret), AnyLoopback: true,
+		ID: id, Name: name, AuthMethod: authserver.AuthBasic, SecretHash: authserver.HashSecret(clientSecret), AnyLoopback: true,
 		GrantTypes: []string{authserver.GrantMachine, authserver.GrantCode, authserver.GrantRefresh},
 	}
 }

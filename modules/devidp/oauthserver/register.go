@@ -20,11 +20,11 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c := &asked.Client
-	c.ID, c.Issued = secret(), s.config.Now().UTC().Truncate(time.Second)
+	c.ID, c.Issued = authserver.Random(), s.config.Now().UTC().Truncate(time.Second)
 	clientSecret := ""
 	if c.AuthMethod != authserver.AuthNone {
-		clientSecret = secret()
-		c.SecretHash = hash(clientSecret)
+		clientSecret = authserver.Random()
+		c.SecretHash = authserver.HashSecret(clientSecret)
 	}
 	err = s.state.Update(func(st *state) error {
 		if len(st.Clients) >= maxClients && !st.forgetClient() {

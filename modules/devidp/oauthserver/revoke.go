@@ -43,14 +43,14 @@ func (s *Server) revoke(w http.ResponseWriter, r *http.Request) error {
 		}
 		return s.end(g.ID) // a spent refresh token counts too: its holder wants the grant to be over
 	}
-	a, ok := st.Access[hash(token)]
+	a, ok := st.Access[authserver.HashSecret(token)]
 	if !ok {
 		return nil
 	}
 	if g, ok := st.Grants[a.Grant]; !ok || g.ClientID != c.ID {
 		return others
 	}
-	if err := s.state.Update(func(st *state) error { delete(st.Access, hash(token)); return nil }); err != nil {
+	if err := s.state.Update(func(st *state) error { delete(st.Access, authserver.HashSecret(token)); return nil }); err != nil {
 		return err
 	}
 	s.revoked(a.Grant)

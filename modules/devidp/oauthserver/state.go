@@ -1,11 +1,7 @@
 package oauthserver
 
 import (
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"maps"
-	"strings"
 	"time"
 
 	"github.com/durward-gateway/durward/internal/identity/authserver"
@@ -82,12 +78,4 @@ func first[V any](m map[string]V, at func(V) time.Time) (key string) {
 		}
 	}
 	return key
-}
-
-// secret returns 256 random bits as 52 characters that are safe in URLs and as client ids.
-func secret() string { return strings.ToLower(rand.Text() + rand.Text()) }
-
-func hash(s string) string {
-	sum := sha256.Sum256([]byte(s))
-	return hex.EncodeToString(sum[:])
 }

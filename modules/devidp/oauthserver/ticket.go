@@ -37,7 +37,7 @@ func newTickets(now func() time.Time) *tickets {
 
 // issue returns a ticket for a request.
 func (t *tickets) issue(r authserver.Authorization) (string, error) {
-	b, err := json.Marshal(ticket{ID: secret(), Expires: t.now().Add(ticketLifetime).Unix(), Request: r})
+	b, err := json.Marshal(ticket{ID: authserver.Random(), Expires: t.now().Add(ticketLifetime).Unix(), Request: r})
 	if err != nil {
 		return "", err
 	}

@@ -69,7 +69,7 @@ func (s *Server) redeem(c *authserver.Client, form url.Values, targets []string)
 	now := s.config.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k, ok := s.codes[hash(form.Get("code"))]
+	k, ok := s.codes[authserver.HashSecret(form.Get("code"))]
 	if !ok {
 		return nil, refused
 	}
@@ -123,7 +123,7 @@ func (s *Server) machine(c *authserver.Client, form url.Values, targets []string
 	if err != nil {
 		return nil, authserver.Invalid("invalid_scope", err.Error())
 	}
-	g := Grant{ID: secret(), ClientID: c.ID, Scopes: scopes, Targets: targets, LoginTime: s.config.Now()}
+	g := Grant{ID: authserver.Random(), ClientID: c.ID, Scopes: scopes, Targets: targets, LoginTime: s.config.Now()}
 	return s.issue(g, g, false, "")
 }
 
@@ -141,7 +141,7 @@ func (s *Server) issue(granted, now Grant, refreshable bool, spent string) (map[
 		maps.Copy(answer, extra)
 		token = signed
 	} else {
-		token = s.config.TokenPrefix + "at_" + secret()
+		token = s.config.TokenPrefix + "at_" + authserver.Random()
 	}
 	answer["access_token"] = token
 	if s.config.Sign != nil && !refreshable {
@@ -150,9 +150,9 @@ func (s *Server) issue(granted, now Grant, refreshable bool, spent string) (map[
 	at := s.config.Now()
 	granted.Refresh, granted.Expires = "", at.Add(s.config.AccessLifetime)
 	if refreshable {
-		refresh := s.config.TokenPrefix + "rt_" + granted.ID + "." + secret()
+		refresh := s.config.TokenPrefix + "rt_" + granted.ID + "." + authserver.Random()
 		answer["refresh_token"] = refresh
-		granted.Refresh, granted.Expires = hash(refresh), at.Add(refreshLifetime)
+		granted.Refresh, granted.Expires = authserver.HashSecret(refresh), at.Add(refreshLifetime)
 	}
 	var dropped []string
 	err := s.state.Update(func(st *state) error {
@@ -162,7 +162,7 @@ func (s *Server) issue(granted, now Grant, refreshable bool, spent string) (map[
 			if !ok {
 				return authserver.Invalid("invalid_grant", "the refresh token is not good")
 			}
-			if subtle.ConstantTimeCompare([]byte(current.Refresh), []byte(hash(spent))) != 1 {
+			if subtle.ConstantTimeCompare([]byte(current.Refresh), []byte(authserver.HashSecret(spent))) != 1 {
 				return errReplayed
 			}
 			delete(st.Grants, granted.ID) // so that prune cannot take it for the oldest; it is put back below
@@ -170,7 +170,7 @@ func (s *Server) issue(granted, now Grant, refreshable bool, spent string) (map[
 		dropped = st.prune(at)
 		st.Grants[granted.ID] = &granted
 		if s.config.Sign == nil {
-			st.Access[hash(token)] = access{Grant: granted.ID, Expires: at.Add(s.config.AccessLifetime)}
+			st.Access[authserver.HashSecret(token)] = access{Grant: granted.ID, Expires: at.Add(s.config.AccessLifetime)}
 		}
 		return nil
 	})
@@ -193,7 +193,7 @@ var errReplayed = authserver.Invalid("invalid_grant", "replayed")
 // Lookup finds the grant of an opaque access token.
 func (s *Server) Lookup(token string) (Grant, bool) {
 	st := s.state.View()
-	a, ok := st.Access[hash(token)]
+	a, ok := st.Access[authserver.HashSecret(token)]
 	if !ok || !s.config.Now().Before(a.Expires) {
 		return Grant{}, false
 	}
