@@ -149,7 +149,7 @@ func (x *exchange) filtered(body []byte) ([]byte, error) {
 	kept, err := filter.Message(body)
 	if err != nil && filter.Refusal != nil {
 		x.handler.Logger.Warn("filtering a list", zap.String("server", x.call.Server.Slug), zap.Error(err))
-		return filter.Refusal, nil
+		return filter.Refusal(), nil
 	}
 	return kept, err
 }

@@ -37,7 +37,9 @@ func (q *request) decide(ctx context.Context) {
 	}
 	if d.Filter != nil && m != nil && m.Kind == jsonrpc.Request {
 		const text = "The upstream server's list cannot be read"
-		d.Filter.Refusal = gateway.RPCError(m.ID, jsonrpc.CodeInternalError, text, gateway.UpstreamError)
+		d.Filter.Refusal = func() []byte {
+			return gateway.RPCError(m.ID, jsonrpc.CodeInternalError, text, gateway.UpstreamError)
+		}
 	}
 	if listens {
 		d.Right = q.listenRight(m)

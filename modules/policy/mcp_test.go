@@ -302,8 +302,8 @@ func TestStrayList(t *testing.T) {
 		}
 	}
 	g.then = func(call *app.Call, w http.ResponseWriter, _ *http.Request) {
-		if _, err := call.Decision.Filter.Message([]byte(`{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"hidden"}],"a":"\ud800"}}`)); err == nil || !strings.Contains(string(call.Decision.Filter.Refusal), `"id":1,"error":{"code":-32603`) {
-			t.Errorf("M11 unreadable: %v, %s", err, call.Decision.Filter.Refusal)
+		if _, err := call.Decision.Filter.Message([]byte(`{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"hidden"}],"a":"\ud800"}}`)); err == nil || !strings.Contains(string(call.Decision.Filter.Refusal()), `"id":1,"error":{"code":-32603`) {
+			t.Errorf("M11 unreadable: %v, %s", err, call.Decision.Filter.Refusal())
 		}
 		w.WriteHeader(http.StatusAccepted)
 	}

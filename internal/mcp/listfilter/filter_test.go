@@ -270,7 +270,7 @@ func TestReader(t *testing.T) {
 			if tc.withRefusal == "" {
 				return
 			}
-			got, err := io.ReadAll((&Filter{View: visible, Refusal: []byte("{}")}).NewReader(strings.NewReader(tc.in), 1<<16))
+			got, err := io.ReadAll((&Filter{View: visible, Refusal: func() []byte { return []byte("{}") }}).NewReader(strings.NewReader(tc.in), 1<<16))
 			if err != nil || string(got) != tc.withRefusal {
 				t.Errorf("%v\n got %q\nwant %q", err, got, tc.withRefusal)
 			}

@@ -62,8 +62,8 @@ type Filter struct {
 	// Private marks a list without cacheScope as one for its reader alone. From 2026-07-28 on clients may give a list
 	// without cacheScope to others.
 	Private bool
-	// Refusal replaces an answer that cannot be read; nil withholds the answer.
-	Refusal []byte
+	// Refusal returns the replacement for an answer that cannot be read; nil withholds the answer.
+	Refusal func() []byte
 	// Stray says that no list was asked for: one is there only because the server mistook the request for another
 	// one. Lists in a form that servers do not write pass unchanged.
 	Stray bool

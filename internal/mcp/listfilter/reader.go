@@ -15,8 +15,12 @@ func (f *Filter) NewReader(src io.Reader, limit int) *sse.Rewriter {
 // Event returns the data of an event as its reader gets it, and whether the data was changed.
 func (f *Filter) Event(data []byte) ([]byte, bool) {
 	filtered, err := f.Message(data)
-	if err != nil {
-		return f.Refusal, true
+	switch {
+	case err == nil:
+		return filtered, len(filtered) != len(data) || &filtered[0] != &data[0]
+	case f.Refusal == nil:
+		return nil, true
+	default:
+		return f.Refusal(), true
 	}
-	return filtered, len(filtered) != len(data) || &filtered[0] != &data[0]
 }
