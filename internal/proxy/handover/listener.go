@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/durward-gateway/durward/internal/proxy/nonblock"
 )
 
 // Sockets holds the listening sockets of the process. The zero value is ready.
@@ -56,7 +58,7 @@ type arrival struct {
 func (s *socket) accept() {
 	for {
 		raw, err := s.real.Accept()
-		if !s.give(arrival{raw: raw, err: err}) {
+		if !s.give(arrival{raw: nonblock.Wrap(raw), err: err}) {
 			return
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http/httpguts"
+
+	"github.com/durward-gateway/durward/internal/proxy/nonblock"
 )
 
 // Dialer opens connections to checked addresses.
@@ -162,6 +164,7 @@ func (c *Client) connect(ctx context.Context, h *host, u *url.URL) (*conn, error
 	if err != nil {
 		return nil, err
 	}
+	raw = nonblock.Wrap(raw)
 	if !h.key.tls {
 		return newConn(raw, raw), nil
 	}
