@@ -3,6 +3,7 @@ package audit
 import (
 	"crypto/sha256"
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/durward-gateway/durward/internal/audit/format"
@@ -30,6 +31,9 @@ func newChunk(node, segment, organization string, previous *[sha256.Size]byte, f
 		body:  body, from: math.MaxInt64, to: math.MinInt64,
 	}
 }
+
+// expect makes room for a body of a size.
+func (w *chunkWriter) expect(size int) { *w.body = slices.Grow(*w.body, size) }
 
 // full reports whether the next record goes into another chunk.
 func (w *chunkWriter) full() bool { return len(*w.body) > maxBatch }

@@ -74,7 +74,9 @@ func (j *Journal) collect() {
 		a := &j.additions[i]
 		c := a.chain
 		if c.open == nil || c.open.full() {
+			c.closeChunk()
 			c.open = newChunk(j.node, j.segment.name, c.OrganizationID, &a.previous, a.sequence)
+			c.open.expect(c.usual)
 			p.chunks = append(p.chunks, c.open)
 		}
 		before := len(*c.open.body)
@@ -93,7 +95,14 @@ func (j *Journal) dropFresh() {
 
 func (j *Journal) closeChunks() {
 	for _, c := range j.segment.chains {
-		c.open = nil
+		c.closeChunk()
+	}
+}
+
+// closeChunk ends the chain's chunk, and notes the room that the next one needs.
+func (c *chain) closeChunk() {
+	if c.open != nil {
+		c.usual, c.open = len(*c.open.body), nil
 	}
 }
 

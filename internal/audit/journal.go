@@ -129,11 +129,12 @@ type Journal struct {
 	written   int64  // bytes of lines, of all segments
 	grouped   int    // number of outcomes that are in no record yet
 	segment   segment
-	pending   []byte     // lines that are not written yet
-	additions []addition // the records in them
-	scratch   []byte     // the bytes of a record that are hashed
-	part      []byte     // the shared part of a record
-	place     []byte     // the bytes that its MAC covers
+	pending   []byte                        // lines that are not written yet
+	additions []addition                    // the records in them
+	scratch   []byte                        // the bytes of a record that are hashed
+	digests   map[string]*[sha256.Size]byte // of shared parts, see digestOf
+	part      []byte                        // the shared part of a record
+	place     []byte                        // the bytes that its MAC covers
 	mac       []byte
 	fresh     fresh // the records that are not shipped yet
 
@@ -180,11 +181,10 @@ type segment struct {
 
 type chain struct {
 	storage.AuditChain
-	name   [sha256.Size]byte // its NameHash
-	moved  bool
-	digest [sha256.Size]byte // of the shared part of the last record that has one
-	part   []byte            // that shared part
-	open   *chunkWriter      // the chunk of the growing part for its records; nil: none yet
+	name  [sha256.Size]byte // its NameHash
+	moved bool
+	open  *chunkWriter // the chunk of the growing part for its records; nil: none yet
+	usual int          // the size of the last such chunk
 
 	outcomes []storage.AuditOutcome // that are in no record yet
 	latest   time.Time              // the latest time of a record, without times from before the clock was put back
@@ -195,6 +195,7 @@ type chain struct {
 func Open(o Options) (*Journal, error) {
 	o = o.withDefaults()
 	j := &Journal{
+		digests: make(map[string]*[sha256.Size]byte),
 		options: o, stored: make(map[string]storage.AuditChain), wake: make(chan struct{}, 1), rotation: make(chan struct{}, 1),
 		ripe: make(chan struct{}, 1), stop: make(chan struct{}),
 	}

@@ -157,7 +157,7 @@ func (j *Journal) add(c *chain, e *storage.AuditEntry, waits int) {
 	}
 	if format.Sharing(e) {
 		j.part = format.AppendSharedOf(j.part[:0], e)
-		j.scratch = append(format.AppendLink(j.scratch[:0], &c.AuditChain, format.SharedLinkMark), c.digestOf(j.part)...)
+		j.scratch = append(format.AppendLink(j.scratch[:0], &c.AuditChain, format.SharedLinkMark), j.digestOf(j.part)...)
 		own := len(j.scratch)
 		j.scratch = format.AppendOwnOf(j.scratch, e)
 		a.hash = format.Link(&c.AuditChain, j.scratch)
@@ -170,12 +170,21 @@ func (j *Journal) add(c *chain, e *storage.AuditEntry, waits int) {
 	j.addLine(a, j.scratch[format.LinkSize:])
 }
 
-// digestOf returns the hash of a shared part. The next record of a chain often has the same part.
-func (c *chain) digestOf(part []byte) []byte {
-	if !bytes.Equal(part, c.part) {
-		c.part, c.digest = append(c.part[:0], part...), sha256.Sum256(part)
+// maxDigests is the number of shared parts whose hashes are kept.
+const maxDigests = 256
+
+// digestOf returns the hash of a shared part. The records of a user's calls with one tool have the same part.
+func (j *Journal) digestOf(part []byte) []byte {
+	digest, known := j.digests[string(part)]
+	if !known {
+		if len(j.digests) >= maxDigests {
+			clear(j.digests)
+		}
+		made := sha256.Sum256(part)
+		digest = &made
+		j.digests[string(part)] = digest
 	}
-	return c.digest[:]
+	return digest[:]
 }
 
 // addition adds an empty addition for the next record of this chain.
