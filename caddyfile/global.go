@@ -41,6 +41,8 @@ var words = map[string]func(*caddyfile.Dispenser, *app.App) error{
 
 	"unconnected": parseUnconnected,
 
+	"authorization_server": parseAuthorizationServer,
+
 	"approval_clients": func(d *caddyfile.Dispenser, a *app.App) error { return arguments.Append(d, &a.ApprovalClients) },
 
 	"coordinate": parseCoordinate,
@@ -87,6 +89,15 @@ var words = map[string]func(*caddyfile.Dispenser, *app.App) error{
 //		sse              require_grant
 //		pin              enforce
 //		unconnected      guide|refuse
+//		authorization_server on|off {
+//			lifetime|idle <duration>
+//			oauth_clients any|known|<host...>
+//			oauth_client  <id> {
+//				name         <name>
+//				redirect_uri <url...>
+//				secret       <reference>
+//			}
+//		}
 //		audit {
 //			required|best_effort <mcp|sse|llm...>
 //			sync                 always

@@ -78,12 +78,18 @@ func (w providerWords) read(d *caddyfile.Dispenser) error {
 	case text != nil:
 		*text = value
 	default:
-		duration, err := caddy.ParseDuration(value)
-		if err != nil || duration <= 0 {
-			return d.Errf("%q is not a duration such as 30s", value)
-		}
-		*period = caddy.Duration(duration)
+		return setDuration(d, period, value)
 	}
+	return nil
+}
+
+// setDuration reads a duration above zero.
+func setDuration(d *caddyfile.Dispenser, to *caddy.Duration, value string) error {
+	duration, err := caddy.ParseDuration(value)
+	if err != nil || duration <= 0 {
+		return d.Errf("%q is not a duration such as 30s", value)
+	}
+	*to = caddy.Duration(duration)
 	return nil
 }
 

@@ -12,6 +12,9 @@ var ErrReplayed = errors.New("used before")
 const (
 	// MaxLogins is the largest number of logins of a user.
 	MaxLogins = 200
+	// MaxWaitingLogins is the largest number of logins that wait for their user to agree. Another site can make a browser
+	// begin such logins, and they must not push out those that clients use.
+	MaxWaitingLogins = 20
 	// MaxConsents is the largest number of consents of a user.
 	MaxConsents = 500
 	// RenewalLimit is the time that a node has to ask an identity provider for new facts about a login.
@@ -24,13 +27,14 @@ const (
 	IdleClientLifetime = 180 * 24 * time.Hour
 )
 
-// Login is a user's login with an OAuth client, from the user's consent until the login ends. Access tokens name it in
-// their claim sid.
+// Login is a user's login with an OAuth client, from the answer of the identity provider until the login ends. Access
+// tokens name it in their claim sid.
 type Login struct {
 	ID             string
 	OrganizationID string
 	UserID         string
-	// ClientID is the OAuth client's id, and ClientName its name at the time of the login.
+	// ClientID is the OAuth client's id, and ClientName its name at the time of the login. Both are empty until the user
+	// has agreed to the client.
 	ClientID, ClientName string
 	// Resource is the audience of the login's access tokens (RFC 8707).
 	Resource string

@@ -383,9 +383,14 @@ type Conversations interface {
 // Logins keeps the logins of users with OAuth clients, and what users have consented to. A login that ends, and facts of one
 // that change, are facts of the organization (OnChange); one that begins or gets new tokens is none.
 type Logins interface {
-	// CreateLogin stores a login whose code is not redeemed. Those of the organization that have ended by its CreatedAt
-	// are deleted, and the user's oldest ones make room (MaxLogins). It returns ErrNotFound when there is no such user.
+	// CreateLogin stores a login that waits for its user to agree to a client: it has no ClientID yet. Those of the
+	// organization that have ended by its CreatedAt are deleted, and the user's oldest ones that wait too make room
+	// (MaxWaitingLogins). It returns ErrNotFound when there is no such user.
 	CreateLogin(ctx context.Context, l Login) error
+	// AgreeLogin gives the waiting login of that id, organization and user what its user has agreed to: ClientID,
+	// ClientName, Resource, RedirectURI, Challenge, UsedAt, ExpiresAt and EndsAt. The user's oldest logins make room
+	// (MaxLogins). It returns ErrNotFound when no such login waits at UsedAt.
+	AgreeLogin(ctx context.Context, l Login) error
 	// RedeemLogin exchanges a login's code: it sets RedeemedAt, UsedAt and RotatedAt to now, and ExpiresAt, to EndsAt at
 	// most. It returns ErrNotFound when there is no such login, or its code has expired. A code that was redeemed before ends the login:
 	// ErrReplayed.

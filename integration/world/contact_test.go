@@ -29,6 +29,21 @@ func TestFirstContact(t *testing.T) {
 	}
 }
 
+// TestFirstContactAtGateway is TestFirstContact where clients log their users in at the gateway, which is the one client of
+// the identity provider.
+func TestFirstContactAtGateway(t *testing.T) {
+	lab(t)
+	at := startProvided(t, "\n\t\tauthorization_server on")
+	for i, c := range newcomers() {
+		if form == short && !c.short || c.known || c.name == "Claude Code" {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			c.meets(t, at, fmt.Sprint("account-", i), map[string]any{})
+		})
+	}
+}
+
 // meets lets the client connect to a server, which gets that name, and lets its user connect an account. plan is
 // completed.
 func (c newcomer) meets(t *testing.T, at *provided, slug string, plan map[string]any) {
@@ -52,7 +67,7 @@ func (c newcomer) meets(t *testing.T, at *provided, slug string, plan map[string
 			browser.Contains(page, "is connected")
 		}
 	})
-	if len(opened) != 2 || !strings.HasPrefix(opened[0], at.issuer) || opened[1] != at.gate+"/connect/"+slug || got.Led != c.led {
+	if len(opened) != 2 || !strings.HasPrefix(opened[0], at.login) || opened[1] != at.gate+"/connect/"+slug || got.Led != c.led {
 		t.Errorf("the user was led to %q, by %s", opened, got.Led)
 	}
 	if c.modern && got.Version != "2026-07-28" {

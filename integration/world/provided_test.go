@@ -16,6 +16,7 @@ import (
 // provided holds a gateway whose users log in at oidc-provider, both from the text of docs/identity/oidc-provider.md.
 type provided struct {
 	gate, issuer string
+	login        string // where clients log their users in
 	root         string // token of the administrator
 	accesses     string // file of the gateway's access log
 	durward      *rig.Process
@@ -26,6 +27,9 @@ func startProvided(t *testing.T, options string) *provided {
 	t.Helper()
 	gatePort, issuerPort := rig.FreePort(t), rig.FreePort(t)
 	p := &provided{gate: "http://127.0.0.1:" + gatePort, issuer: "http://127.0.0.1:" + issuerPort}
+	if p.login = p.issuer; strings.Contains(options, "authorization_server on") {
+		p.login = p.gate + "/oauth/authorize?"
+	}
 	g := p.guide(t, "\t\tegress {", options+"\n\t\tegress {")
 	g.start([]string{loginSecret}, node(t), "provider.mjs").WaitForListener(t, "127.0.0.1:"+issuerPort)
 	p.durward = g.gateway(p.gate)
@@ -105,8 +109,9 @@ func (p *provided) begun(t *testing.T, name string) (count int) {
 	return count
 }
 
-// visit lets a user open an address in their browser, log in at oidc-provider on its pages for trials, give consent,
-// and type a token where the gateway's page asks for one. It returns the page that comes after.
+// visit lets a user open an address in their browser, log in at oidc-provider on its pages for trials, give consent there
+// and at the gateway, leave the account for later, and type a token where the gateway's page asks for one. It returns the
+// page that comes after.
 func (p *provided) visit(b *rig.Browser, address, user string) rig.Page {
 	b.T.Helper()
 	return p.pass(b, b.Open(address), user)
@@ -124,6 +129,10 @@ func (p *provided) pass(b *rig.Browser, page rig.Page, user string) rig.Page {
 			page = b.Click("Sign-in")
 		case asks:
 			page = b.Click("Continue")
+		case strings.HasPrefix(page.URL, p.login) && strings.Contains(page.Text, "Later"):
+			page = b.Click("Later")
+		case strings.HasPrefix(page.URL, p.login):
+			page = b.Click("Let it act for me")
 		case strings.HasPrefix(page.URL, p.gate+"/connect/") && strings.Contains(page.Text, "Your token"):
 			b.Fill("Your token", "any")
 			page = b.Click("Connect")

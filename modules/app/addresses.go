@@ -38,7 +38,7 @@ func (c *Core) UpstreamProblem(u *url.URL) (reason string) {
 // Challenge returns what a 401 at a path tells a client. sent reports whether the request carried a token; the token
 // was then wrong.
 func (c *Core) Challenge(path string, sent bool) gateway.Challenge {
-	challenge := gateway.Challenge{Sent: sent, Scopes: c.Issuers.Scopes()}
+	challenge := gateway.Challenge{Sent: sent, Scopes: c.ClientScopes()}
 	if prefix, name, ok := paths.ProxiedName(path); ok && prefix == paths.MCPPrefix && slug.Valid(name) {
 		challenge.Metadata = c.PublicURL + paths.ResourceMetadata + paths.MCPPrefix + name
 	}

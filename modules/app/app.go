@@ -53,6 +53,10 @@ type App struct {
 	// The identity providers that issue the tokens which callers present. At least one is required.
 	IdentitiesRaw []json.RawMessage `json:"identity,omitempty" caddy:"namespace=durward.identities inline_key=kind"`
 
+	// The gateway as an OAuth authorization server: clients log their users in at the gateway, which logs them in at the
+	// identity provider. Default: on where an identity has a `login_client`, with the defaults of each member.
+	AuthorizationServer *settings.AuthorizationServer `json:"authorization_server,omitempty"`
+
 	// Origins of web pages that may call the gateway, besides the origin of the public URL. Default: none; with the
 	// development identity provider, every loopback origin.
 	Origins []string `json:"origins,omitempty"`
@@ -166,8 +170,8 @@ func (a *App) Provision(ctx caddy.Context) error {
 	a.ctx = ctx
 	a.logger = ctx.Logger()
 	a.slogger = ctx.Slogger()
-	a.rulesID = digest(a.IdentitiesRaw, a.PublicURL, a.Agents)
-	if err := cmp.Or(settings.CheckUnconnected(a.Unconnected), a.Sizes.Check(), a.Streams.Check(), settings.CheckMemoryLimit(a.MemoryLimit), a.Agents.Check(), a.Audit.Check(), a.LimitRules.Check()); err != nil {
+	a.rulesID = digest(a.IdentitiesRaw, a.PublicURL, a.Agents, a.AuthorizationServer)
+	if err := cmp.Or(settings.CheckUnconnected(a.Unconnected), a.Sizes.Check(), a.Streams.Check(), settings.CheckMemoryLimit(a.MemoryLimit), a.Agents.Check(), a.Audit.Check(), a.LimitRules.Check(), a.AuthorizationServer.Check()); err != nil {
 		return err
 	}
 	if err := a.loadGuests(ctx); err != nil {

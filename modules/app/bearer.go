@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/internal/cache"
@@ -12,6 +13,7 @@ import (
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/policy/evaluator"
 	"github.com/durward-gateway/durward/internal/ratelimit/admission"
+	"github.com/durward-gateway/durward/modules/app/authorization"
 	"github.com/durward-gateway/durward/modules/app/settings"
 )
 
@@ -24,12 +26,33 @@ type bearerNotes struct {
 }
 
 // newAuthenticator makes the authenticator of the configuration.
-func (c *Core) newAuthenticator() *authn.Authenticator {
+func (c *Core) newAuthenticator(accepted *authn.Logins) *authn.Authenticator {
 	return authn.New(authn.Options{
-		Memory: c.resources.bearers, Issuers: c.Issuers.ByName(), RulesID: c.rulesID, Digester: c.digester,
+		Memory: c.resources.bearers, Issuers: c.Issuers.ByName(), Logins: accepted, RulesID: c.rulesID, Digester: c.digester,
 		RegisterAgents: c.AgentRules.AutoRegister, RequireAgents: c.AgentRules.RequireRegistered,
 		Shared: c.Clock.Shared, Resolved: c.noticeOrganization,
 	})
+}
+
+// sharedNow returns the time that all nodes have in common.
+func (c *Core) sharedNow() time.Time { return c.Clock.Shared(time.Now()) }
+
+// bindAuthenticator makes the authenticator, and the authorization server whose tokens it accepts.
+func (a *App) bindAuthenticator(core *Core) (err error) {
+	core.Authorization, err = authorization.New(authorization.Options{
+		PublicURL: core.PublicURL, Rules: a.AuthorizationServer, Store: core.Store, Keyring: core.Keyring, Guard: core.Guard,
+		Browsers: core.Logins, Issuers: &core.Issuers, Log: core.Log, Now: core.sharedNow,
+	})
+	if err != nil {
+		return err
+	}
+	accepted, err := core.Authorization.Accepted()
+	if err != nil {
+		return err
+	}
+	core.Authenticator = core.newAuthenticator(accepted)
+	core.Authorization.Bind(core.Authenticator)
+	return nil
 }
 
 // SetBearer sets the call's caller and agent to those of a bearer.

@@ -53,7 +53,7 @@ func newKeyring(t testing.TB) *keyring {
 	if err := k.core.Issuers.Add(identity{k.issuer}); err != nil {
 		t.Fatal(err)
 	}
-	k.core.Authenticator = k.core.newAuthenticator()
+	k.core.Authenticator = k.core.newAuthenticator(nil)
 	t.Cleanup(store.OnChange(r.epochs.Bump))
 	judgeAgain := &streams.Rejudger{Streams: k.core.Streams, Hold: r.hold}
 	t.Cleanup(store.OnChange(judgeAgain.Changed))
@@ -151,7 +151,7 @@ func TestAuthenticatorOfRules(t *testing.T) {
 		t.Fatalf("%v, %+v", err, call.Agent)
 	}
 	k.core.AgentRules, k.core.rulesID = settings.AgentRules{RequireRegistered: true}, "required"
-	k.core.Authenticator = k.core.newAuthenticator()
+	k.core.Authenticator = k.core.newAuthenticator(nil)
 	if call, err = k.show(k.issuer.Sign(nil)); err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestAuthenticatorOfRules(t *testing.T) {
 		t.Errorf("an agent is required: %v, %v", p, err)
 	}
 	k.core.AgentRules, k.core.rulesID = settings.AgentRules{AutoRegister: true}, "registering"
-	k.core.Authenticator = k.core.newAuthenticator()
+	k.core.Authenticator = k.core.newAuthenticator(nil)
 	if call, err = k.show(k.issuer.Sign(nil)); err != nil || call.Agent == nil {
 		t.Errorf("registering: %v", err)
 	}

@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/durward-gateway/durward/internal/credential/connection"
@@ -42,7 +43,7 @@ func (a *App) newBroker(core *Core) (*connection.Broker, error) {
 // addresses.
 func (a *App) returnURLs(public string) []string {
 	if len(a.ReturnURLs) > 0 {
-		return a.ReturnURLs
+		return append(slices.Clone(a.ReturnURLs), public+paths.Authorize) // the login of a client goes on there
 	}
 	return []string{public}
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app/accesslog"
 	"github.com/durward-gateway/durward/modules/app/adminapi"
+	"github.com/durward-gateway/durward/modules/app/authorization"
 	"github.com/durward-gateway/durward/modules/app/browsers"
 	"github.com/durward-gateway/durward/modules/app/connections"
 	"github.com/durward-gateway/durward/modules/app/issuers"
@@ -97,6 +98,8 @@ type Core struct {
 	Refused *issuers.RefusedTokens
 	// Logins knows who is logged in with a browser.
 	Logins *browsers.Logins
+	// Authorization is the gateway as an authorization server; nil when there is none.
+	Authorization *authorization.Server
 	// Authenticator proves who sends a request.
 	Authenticator *authn.Authenticator
 	// Admitter decides whether rate limits let calls go on.
@@ -291,6 +294,9 @@ func (a *App) bind(core *Core) (err error) {
 	if err != nil {
 		return err
 	}
+	if a.AuthorizationServer.On() && len(core.Logins.Issuers()) == 0 {
+		return errors.New("authorization_server on needs an identity with a login_client: users log in there")
+	}
 	if core.directory, err = a.readOnlyEntries(core); err != nil {
 		return err
 	}
@@ -304,10 +310,12 @@ func (a *App) furnish(ctx context.Context, core *Core) (err error) {
 		return err
 	}
 	core.digester = apikey.NewDigester(core.Keyring)
-	core.Authenticator = core.newAuthenticator()
+	if err = a.bindAuthenticator(core); err != nil {
+		return err
+	}
 	core.Accounts = core.newCatalog()
 	core.Audit.SetKeys(core.Keyring.Signer(record.SigningPurpose), core.Keyring.MAC(record.MACPurpose))
-	core.Logins.Browsers = websession.NewSealer(core.Keyring, core.PublicURL, func() time.Time { return core.Clock.Shared(time.Now()) })
+	core.Logins.Browsers = websession.NewSealer(core.Keyring, core.PublicURL, core.sharedNow)
 	core.bindApprovals(a.ApprovalClients)
 	core.Sessions = session.New(core.Keyring.Sealer("mcp session"), time.Now)
 	core.Conversations = conversation.New(conversation.Options{Memory: core.resources.conversations, Store: core.Store, Sessions: core.Sessions, Now: time.Now})

@@ -21,6 +21,23 @@ func (a *App) bindIdentities(core *Core) error {
 	return nil
 }
 
+// AuthorizationServers lists the issuers at which clients get tokens: the gateway, where it is an authorization server,
+// else the identity providers.
+func (c *Core) AuthorizationServers() []string {
+	if c.Authorization != nil {
+		return []string{c.PublicURL}
+	}
+	return c.Issuers.Names()
+}
+
+// ClientScopes lists the scopes that clients should ask for there. The gateway's own tokens have none.
+func (c *Core) ClientScopes() []string {
+	if c.Authorization != nil {
+		return nil
+	}
+	return c.Issuers.Scopes()
+}
+
 // noticeOrganization tells the operator that a token made an organization, which is the case when the organization was
 // made now. A second organization is most often the result of a wrongly chosen claim, which then makes an organization
 // for each user or client. Slugs are shown: the operator has to find them; they are those of a verified token.

@@ -39,8 +39,8 @@ func serveWellKnown(w http.ResponseWriter, r *http.Request, core *app.Core) {
 	}
 	gateway.WriteJSON(w, http.StatusOK, resourceMetadata{
 		Resource:               core.PublicURL + paths.MCPPrefix + name,
-		AuthorizationServers:   core.Issuers.Names(),
-		ScopesSupported:        core.Issuers.Scopes(),
+		AuthorizationServers:   core.AuthorizationServers(),
+		ScopesSupported:        core.ClientScopes(),
 		BearerMethodsSupported: []string{"header"},
 		ResourceName:           name,
 	})

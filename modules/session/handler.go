@@ -11,11 +11,13 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/gateway/errorpage"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/arguments"
 	"github.com/durward-gateway/durward/modules/app/browsers"
 	"github.com/durward-gateway/durward/modules/app/paths"
+	"github.com/durward-gateway/durward/modules/session/oauthapi"
 )
 
 func init() {
@@ -23,8 +25,10 @@ func init() {
 }
 
 // Handler serves the gateway's pages for people with a browser: `/login`, `/logout`, `/approvals`, `/connect` and
-// `/connect/{slug}`, and, for browsers only, `/` and `/mcp/{name}`. It tells the OAuth callback which user is logged
-// in. It comes before durward_auth. Logins need an identity provider with a `login_client`.
+// `/connect/{slug}`, and, for browsers only, `/` and `/mcp/{name}`. It also serves the gateway as an authorization
+// server for OAuth clients: the addresses below `/oauth/`, `/.well-known/oauth-authorization-server` and
+// `/.well-known/openid-configuration`. It tells the OAuth callback which user is logged in. It comes before durward_auth.
+// Logins need an identity provider with a `login_client`.
 type Handler struct {
 	app    *app.App
 	logger *zap.Logger
@@ -57,6 +61,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	}
 	defer unpin()
 	defer app.Recover(w, h.logger)
+	if oauthapi.Concerns(r.URL.Path) {
+		if !core.Names.HostAllowed(r.Host) {
+			gateway.RefuseHost(w)
+			return nil
+		}
+		oauthapi.Serve(w, r, core, h.logger)
+		return nil
+	}
 	v := &visit{Handler: h, core: core, w: w, r: r}
 	if !v.admitted() {
 		return nil
@@ -72,10 +84,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 // addresses that programs use as well are for browsers alone.
 func (h *Handler) concerns(r *http.Request) bool {
 	switch path := r.URL.Path; path {
-	case paths.Login, paths.LoginCallback, paths.Logout, paths.Approvals, paths.Connect:
+	case paths.Login, paths.LoginCallback, paths.Logout, paths.Approvals, paths.Connect, paths.Authorize:
 		return true
 	default:
-		return isCallback(path) || strings.HasPrefix(path, paths.Approvals+"/") || strings.HasPrefix(path, paths.ConnectPrefix) ||
+		return isCallback(path) || oauthapi.Concerns(path) || strings.HasPrefix(path, paths.Approvals+"/") || strings.HasPrefix(path, paths.ConnectPrefix) ||
 			r.Method == http.MethodGet && isOpen(path) && errorpage.Navigates(r)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/identity/caller"
+	"github.com/durward-gateway/durward/internal/identity/logins"
 	"github.com/durward-gateway/durward/internal/identity/oidclogin"
 	"github.com/durward-gateway/durward/internal/identity/token"
 	"github.com/durward-gateway/durward/internal/identity/websession"
@@ -41,13 +42,20 @@ func (v *visit) login() {
 		v.chooseIssuer(issuers, back)
 		return
 	}
+	v.beginLogin(issuer, back, isAuthorization(back))
+}
+
+// beginLogin sends the browser to an identity provider, and then to back. For an OAuth client it asks the provider for a
+// refresh token when offline is set.
+func (v *visit) beginLogin(issuer, back string, offline bool) {
 	provider, ok := v.core.Logins.Provider(issuer)
 	if !ok {
 		v.say(http.StatusBadRequest, titleLogin, "Nobody logs in there.")
 		return
 	}
-	address, attempt, err := provider.Begin(v.r.Context(), back)
+	address, attempt, err := provider.Begin(v.r.Context(), back, offline)
 	if err == nil {
+		attempt.Client = isAuthorization(back)
 		var memo []byte
 		if memo, err = attempt.Encode(); err == nil {
 			v.core.Cookies.Set(v.w, websession.CookieLogin, v.core.Logins.Browsers.SealMemo(websession.CookieLogin, memo), oidclogin.Lifetime)
@@ -82,12 +90,16 @@ func (v *visit) loginCallback() {
 		v.say(http.StatusBadRequest, titleLogin, "Nobody logs in there any more.")
 		return
 	}
-	claims, err := provider.Finish(v.r.Context(), query, attempt)
+	claims, refresh, err := provider.Finish(v.r.Context(), query, attempt)
 	var who *authn.Caller
 	if err == nil {
 		who, err = v.core.Authenticator.Login(v.r.Context(), claims)
 	}
-	if err != nil {
+	switch {
+	case attempt.Offline && errors.Is(err, oidclogin.ErrDenied) && oauth.Code(err) == "invalid_scope":
+		v.beginLogin(attempt.Issuer, attempt.Return, false) // the provider lists the scope, but not for this client
+		return
+	case err != nil:
 		v.refuseLogin(err, attempt)
 		return
 	}
@@ -103,6 +115,12 @@ func (v *visit) loginCallback() {
 	if err != nil {
 		v.logger.Error("making a session", zap.Error(err))
 		v.unavailable()
+		return
+	}
+	if attempt.Client && !v.keepDraft(logins.Draft{
+		OrganizationID: who.OrganizationID, UserID: who.UserID, Issuer: attempt.Issuer, Audience: provider.Client, Subject: claims.Subject,
+		Facts: authn.FactsOf(who, claims), Refresh: refresh,
+	}, attempt.Return) {
 		return
 	}
 	v.core.Cookies.Set(v.w, websession.CookieSession, sealed, websession.Lifetime)

@@ -81,6 +81,8 @@ func (v *visit) serve() {
 		v.only(v.logout, http.MethodPost)
 	case paths.Connect:
 		v.only(v.list, http.MethodGet)
+	case paths.Authorize:
+		v.only(v.authorize, http.MethodGet, http.MethodPost)
 	case paths.Approvals:
 		v.only(v.listApprovals, http.MethodGet)
 	case timesPath:

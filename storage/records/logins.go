@@ -20,8 +20,9 @@ const (
 	renewingSQL     = `UPDATE logins SET renewing_at = $3` + loginWhere + ` AND renewing_at <= $4`
 	renewedLoginSQL = `UPDATE logins SET facts = $3, facts_at = $4, sealed_refresh = $5, renewing_at = $6` + loginWhere
 	deleteLoginSQL  = `DELETE FROM logins` + loginWhere
+	agreeLoginSQL   = `UPDATE logins SET client_id = $4, client_name = $5, resource = $6, redirect_uri = $7, challenge = $8, used_at = $9, expires_at = $10, ends_at = $11` + loginWhere + ` AND user_id = $3 AND client_id = '' AND expires_at > $9`
 	oldLoginsSQL    = `DELETE FROM logins WHERE organization_id = $1 AND id IN (SELECT id FROM logins
-		WHERE organization_id = $1 AND user_id = $2 ORDER BY created_at DESC, id DESC LIMIT 9223372036854775807 OFFSET $3)`
+		WHERE organization_id = $1 AND user_id = $2 AND (client_id = '') = $4 ORDER BY created_at DESC, id DESC LIMIT 9223372036854775807 OFFSET $3)`
 	deleteLoginsOfUserSQL   = `DELETE FROM logins WHERE organization_id = $1 AND user_id = $2`
 	deleteLoginsOfClientSQL = deleteLoginsOfUserSQL + ` AND client_id = $3`
 
@@ -61,13 +62,25 @@ func (s loginsStore) CreateLogin(ctx context.Context, l storage.Login) error {
 		if _, err := tx.Exec(ctx, s.texts.forgetLogins, l.CreatedAt.UnixMicro(), l.OrganizationID); err != nil {
 			return err
 		}
-		ended, err := tx.Exec(ctx, oldLoginsSQL, l.OrganizationID, l.UserID, storage.MaxLogins-1)
-		if err != nil {
+		if _, err := tx.Exec(ctx, oldLoginsSQL, l.OrganizationID, l.UserID, storage.MaxWaitingLogins-1, true); err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, insertLoginSQL, l.ID, l.OrganizationID, l.UserID, l.ClientID, l.ClientName, l.Resource, l.Issuer, l.Audience, l.Subject,
 			l.CreatedAt.UnixMicro(), l.UsedAt.UnixMicro(), l.ExpiresAt.UnixMicro(), l.EndsAt.UnixMicro(), l.RedirectURI, l.Challenge,
 			l.RedeemedAt.UnixMicro(), l.Generation, l.RotatedAt.UnixMicro(), facts, l.FactsAt.UnixMicro(), l.SealedRefresh, never())
+		return err
+	})
+}
+
+// AgreeLogin implements storage.Logins.
+func (s loginsStore) AgreeLogin(ctx context.Context, l storage.Login) error {
+	return s.write(ctx, l.OrganizationID, func(ctx context.Context, tx Tx) error {
+		ended, err := tx.Exec(ctx, oldLoginsSQL, l.OrganizationID, l.UserID, storage.MaxLogins-1, false)
+		if err != nil {
+			return err
+		}
+		err = execOne(ctx, tx, agreeLoginSQL, l.OrganizationID, l.ID, l.UserID, l.ClientID, l.ClientName, l.Resource, l.RedirectURI, l.Challenge,
+			l.UsedAt.UnixMicro(), l.ExpiresAt.UnixMicro(), l.EndsAt.UnixMicro())
 		if err != nil || ended == 0 {
 			return err
 		}
@@ -88,7 +101,10 @@ func factsText(f storage.LoginFacts) (string, error) {
 // RedeemLogin implements storage.Logins.
 func (s loginsStore) RedeemLogin(ctx context.Context, organization, id string, now, expires time.Time) (l storage.Login, err error) {
 	return s.exchange(ctx, organization, id, now, func(ctx context.Context, tx Tx, l *storage.Login) error {
-		if !l.RedeemedAt.IsZero() {
+		switch {
+		case l.ClientID == "": // its user has not agreed
+			return storage.ErrNotFound
+		case !l.RedeemedAt.IsZero():
 			return storage.ErrReplayed
 		}
 		l.RedeemedAt, l.UsedAt, l.RotatedAt, l.ExpiresAt = micros(now), micros(now), micros(now), earlier(expires, l.EndsAt)

@@ -1,6 +1,7 @@
 package storagetest
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"sync"
@@ -26,6 +27,16 @@ func (b *bundle) newLogin() storage.Login {
 	}
 }
 
+// agree stores a login to which its user has agreed.
+func (b *bundle) agree(ctx context.Context, l storage.Login) error {
+	waiting := l
+	waiting.ClientID, waiting.ClientName, waiting.Resource, waiting.RedirectURI, waiting.Challenge = "", "", "", "", ""
+	if err := b.CreateLogin(ctx, waiting); err != nil {
+		return err
+	}
+	return b.AgreeLogin(ctx, l)
+}
+
 // login stores a login whose code was redeemed at start.
 func (b *bundle) login(t *testing.T, change func(*storage.Login)) storage.Login {
 	t.Helper()
@@ -33,7 +44,7 @@ func (b *bundle) login(t *testing.T, change func(*storage.Login)) storage.Login 
 	if change != nil {
 		change(&l)
 	}
-	noError(t, b.CreateLogin(t.Context(), l))
+	noError(t, b.agree(t.Context(), l))
 	l, err := b.RedeemLogin(t.Context(), l.OrganizationID, l.ID, l.CreatedAt, l.CreatedAt.Add(idle))
 	noError(t, err)
 	return l
@@ -59,7 +70,7 @@ func (b *bundle) changes(call func()) (n int) {
 func testLogins(t *testing.T, b *bundle) {
 	ctx := t.Context()
 	want := b.newLogin()
-	noError(t, b.CreateLogin(ctx, want))
+	noError(t, b.agree(ctx, want))
 	// Before its code is redeemed a login is none.
 	_, err := b.Login(ctx, b.orgA, want.ID, start)
 	wantError(t, err, storage.ErrNotFound)
@@ -96,7 +107,7 @@ func testLogins(t *testing.T, b *bundle) {
 	// No login outlives its end, whatever its code is exchanged for.
 	short := b.newLogin()
 	short.EndsAt = start.Add(time.Hour)
-	noError(t, b.CreateLogin(ctx, short))
+	noError(t, b.agree(ctx, short))
 	got, err = b.RedeemLogin(ctx, b.orgA, short.ID, start, start.Add(idle))
 	noError(t, err)
 	equal(t, got.ExpiresAt, short.EndsAt)
@@ -108,11 +119,11 @@ func testLogins(t *testing.T, b *bundle) {
 	for _, user := range []string{b.unknown, b.userB1} {
 		l := b.newLogin()
 		l.UserID = user
-		wantError(t, b.CreateLogin(ctx, l), storage.ErrNotFound)
+		wantError(t, b.agree(ctx, l), storage.ErrNotFound)
 	}
 	l := b.newLogin()
 	l.Facts.Groups = []string{"\xff"}
-	wantError(t, b.CreateLogin(ctx, l), storage.ErrText)
+	wantError(t, b.agree(ctx, l), storage.ErrText)
 }
 
 func testRefreshLogin(t *testing.T, b *bundle) {
@@ -296,7 +307,7 @@ func testLoginLists(t *testing.T, b *bundle) {
 func testLoginsBounded(t *testing.T, b *bundle) {
 	ctx := t.Context()
 	forgotten := b.newLogin()
-	forgotten.CreatedAt, forgotten.ExpiresAt = start.Add(-time.Hour), start
+	forgotten.ClientID, forgotten.CreatedAt, forgotten.ExpiresAt = "", start.Add(-time.Hour), start
 	noError(t, b.CreateLogin(ctx, forgotten))
 	others := b.login(t, func(l *storage.Login) { l.UserID = b.userA2 })
 	_, err := b.EndLogin(ctx, b.orgA, forgotten.ID)
@@ -305,7 +316,7 @@ func testLoginsBounded(t *testing.T, b *bundle) {
 	for i := range storage.MaxLogins + 1 {
 		l := b.newLogin()
 		l.CreatedAt = start.Add(time.Duration(i) * time.Second / 10)
-		ended := b.changes(func() { err = b.CreateLogin(ctx, l) })
+		ended := b.changes(func() { err = b.agree(ctx, l) })
 		noError(t, err)
 		equal(t, ended, max(0, i+1-storage.MaxLogins))
 		ids = append(ids, l.ID)
@@ -318,6 +329,57 @@ func testLoginsBounded(t *testing.T, b *bundle) {
 	}
 	_, err = b.Login(ctx, b.orgA, others.ID, start)
 	noError(t, err)
+}
+
+// testWaitingLogins begins logins to which nobody has agreed yet.
+func testWaitingLogins(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	used := b.login(t, nil)
+	agreed := b.newLogin()
+	waiting := agreed
+	waiting.ClientID, waiting.ClientName, waiting.Resource, waiting.RedirectURI, waiting.Challenge = "", "", "", "", ""
+	waiting.ExpiresAt, waiting.EndsAt = start.Add(10*time.Minute), start.Add(10*time.Minute)
+	noError(t, b.CreateLogin(ctx, waiting))
+	_, err := b.RedeemLogin(ctx, b.orgA, waiting.ID, start, start.Add(idle))
+	wantError(t, err, storage.ErrNotFound)
+	for name, change := range map[string]func(*storage.Login){
+		"another organization": func(l *storage.Login) { l.OrganizationID = b.orgB },
+		"another user":         func(l *storage.Login) { l.UserID = b.userA2 },
+		"another login":        func(l *storage.Login) { l.ID = newID() },
+		"too late":             func(l *storage.Login) { l.UsedAt = waiting.ExpiresAt },
+	} {
+		l := agreed
+		change(&l)
+		if err := b.AgreeLogin(ctx, l); !errors.Is(err, storage.ErrNotFound) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	equal(t, b.changes(func() { err = b.AgreeLogin(ctx, agreed) }), 0)
+	noError(t, err)
+	wantError(t, b.AgreeLogin(ctx, agreed), storage.ErrNotFound) // a second time
+	got, err := b.RedeemLogin(ctx, b.orgA, agreed.ID, start, start.Add(idle))
+	noError(t, err)
+	agreed.RedeemedAt, agreed.RotatedAt, agreed.ExpiresAt = start, start, start.Add(idle)
+	equal(t, got, agreed)
+
+	// Those that wait push out each other, and no others.
+	var ids []string
+	for i := range storage.MaxWaitingLogins + 1 {
+		waiting.ID, waiting.CreatedAt = newID(), start.Add(time.Duration(i)*time.Second)
+		noError(t, b.CreateLogin(ctx, waiting))
+		ids = append(ids, waiting.ID)
+	}
+	for i, id := range ids {
+		l := b.newLogin()
+		l.ID = id
+		if err := b.AgreeLogin(ctx, l); (err == nil) != (i > 0) {
+			t.Errorf("login %d: %v", i, err)
+		}
+	}
+	for _, l := range []storage.Login{used, agreed} {
+		_, err = b.Login(ctx, b.orgA, l.ID, start)
+		noError(t, err)
+	}
 }
 
 func testConsents(t *testing.T, b *bundle) {

@@ -83,6 +83,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"logins/facts renewed", testRenewLogin},
 		{"logins/lists", testLoginLists},
 		{"logins/bounded", testLoginsBounded},
+		{"logins/waiting", testWaitingLogins},
 		{"consents", testConsents},
 		{"registered clients", testRegisteredClients},
 		{"signing keys", testSigningKeys},

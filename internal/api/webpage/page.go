@@ -2,6 +2,7 @@ package webpage
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	_ "embed" // the style sheet, the layout
 	"encoding/base64"
@@ -49,6 +50,9 @@ type Frame struct {
 	Back Link
 	// Links lists other pages to which the reader can go.
 	Links []Link
+	// Forms lists the sources to which the page's forms lead, redirects included (CSP level 3, section 6.4.1). Default: this
+	// site alone.
+	Forms string
 	// User is the reader; nil when nobody is logged in.
 	User *User
 }
@@ -116,7 +120,7 @@ func (t *Template) WriteIn(w http.ResponseWriter, status int, frame Frame, data 
 	if err != nil {
 		return err
 	}
-	Secure(w.Header())
+	SecureForms(w.Header(), cmp.Or(frame.Forms, "'self'"))
 	if t.script != "" {
 		w.Header().Set("Content-Security-Policy", w.Header().Get("Content-Security-Policy")+"; script-src 'self'")
 	}

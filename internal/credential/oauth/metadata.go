@@ -38,6 +38,9 @@ type Discovery struct {
 	scopesSupported []string
 }
 
+// ListsScope reports whether the server's list of scopes has a scope.
+func (d *Discovery) ListsScope(scope string) bool { return slices.Contains(d.scopesSupported, scope) }
+
 // FetchMetadata fetches the metadata of an authorization server from the addresses of RFC 8414 and OpenID Connect
 // Discovery, in the order that MCP prescribes. The document's issuer must be the given one (attack S07). For an
 // issuer without a path, the forms with and without the final slash are equal, because both lead to the same

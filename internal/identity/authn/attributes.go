@@ -7,6 +7,7 @@ import (
 	"github.com/durward-gateway/durward/internal/identity/token"
 	"github.com/durward-gateway/durward/internal/policy/engine"
 	"github.com/durward-gateway/durward/internal/strictjson"
+	"github.com/durward-gateway/durward/storage"
 )
 
 // attributes holds the claims of a token that policies can see. Tokens of a person with the same claims share them, and
@@ -26,6 +27,13 @@ func (p *person) attributesOf(claims *token.Claims) *attributes {
 	made := &attributes{claims: string(text)}
 	p.attributes.Store(made)
 	return made
+}
+
+// FactsOf returns the facts about a user in the claims of an identity provider, for a login with the gateway.
+func FactsOf(who *Caller, claims *token.Claims) storage.LoginFacts {
+	return storage.LoginFacts{
+		Roles: who.Roles, Groups: who.Groups, Teams: who.Teams, Projects: who.Projects, Claims: string(claims.Object.AppendWithout(nil, ofOneToken)),
+	}
 }
 
 // Read implements engine.Claims.

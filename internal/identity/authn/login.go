@@ -76,8 +76,10 @@ func (a *Authenticator) loginPerson(ctx context.Context, l *storage.Login) (*per
 				Roles: l.Facts.Roles, Groups: l.Facts.Groups, Teams: l.Facts.Teams, Projects: l.Facts.Projects, Agent: l.ClientID, Login: l.ID,
 				Admin: role != "" && slices.Contains(l.Facts.Roles, role),
 			},
-			history: a.memory.epochs.Of(l.OrganizationID), register: a.registerAgents, notes: a.memory.newNotes(),
-			login: &loginFacts{l.Facts, l.ClientName},
+			history: a.memory.epochs.Of(l.OrganizationID), notes: a.memory.newNotes(),
+			// A user has agreed to the client. Where only registered clients may call, an administrator has to as well.
+			register: a.registerAgents || !a.requireAgents,
+			login:    &loginFacts{l.Facts, l.ClientName},
 		}
 		cache.Compact(&made.who)
 		made.attributes.Store(&attributes{claims: cmp.Or(l.Facts.Claims, "{}")})

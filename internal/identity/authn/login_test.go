@@ -63,9 +63,15 @@ func newLoginDoor(t *testing.T) *loginDoor {
 // logIn logs the user in.
 func (l *loginDoor) logIn(facts storage.LoginFacts) *logins.Tokens {
 	l.t.Helper()
-	code, err := l.server.Begin(l.t.Context(), logins.Beginning{
-		OrganizationID: l.user.OrganizationID, UserID: l.user.ID, Issuer: "https://id.test", Audience: "durward", Client: l.editor, Resource: notesURL,
-		RedirectURI: "http://127.0.0.1/back", Challenge: challenge, Facts: facts,
+	draft, err := l.server.Draft(l.t.Context(), logins.Draft{
+		OrganizationID: l.user.OrganizationID, UserID: l.user.ID, Issuer: "https://id.test", Audience: "durward", Facts: facts,
+	})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	code, err := l.server.Agree(l.t.Context(), logins.Agreement{
+		OrganizationID: l.user.OrganizationID, UserID: l.user.ID, Draft: draft, Client: l.editor, Resource: notesURL, RedirectURI: "http://127.0.0.1/back",
+		Challenge: challenge,
 	})
 	if err != nil {
 		l.t.Fatal(err)

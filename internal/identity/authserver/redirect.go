@@ -52,6 +52,21 @@ func AnswerURI(redirect string, answer url.Values) string {
 	return redirect + separator + answer.Encode()
 }
 
+// FormSources returns the sources of a form-action policy that lets a form lead to a redirect URI, and onwards on this
+// machine: browsers apply the policy to redirects as well. An IPv6 address cannot be written in a policy, so there the
+// form may lead anywhere.
+func FormSources(redirect string) string {
+	u, ok := ParseRedirect(redirect)
+	if !ok || strings.Contains(u.Host, "[") {
+		return "*"
+	}
+	own := ""
+	if !loopback.IsHost(u.Host) {
+		own = " " + u.Scheme + "://" + u.Host
+	}
+	return "'self' http://localhost:* http://127.0.0.1:*" + own
+}
+
 // RedirectOrigin returns the scheme, host and port of a redirect URI. Loopback addresses have no port: a native
 // application gets another one each time.
 func RedirectOrigin(redirect string) (string, bool) {

@@ -98,16 +98,22 @@ func (n *node) client(t *testing.T, id string) *authserver.Client {
 }
 
 // begin makes a login of the node's user with the editor, and returns its code. change may change it before.
-func (n *node) begin(t *testing.T, change func(*Beginning)) string {
+func (n *node) begin(t *testing.T, change func(*Draft, *Agreement)) string {
 	t.Helper()
-	b := Beginning{
-		OrganizationID: n.user.OrganizationID, UserID: n.user.ID, Issuer: "https://id.test", Audience: "durward", Client: n.client(t, "editor"),
-		Resource: resource, RedirectURI: redirect, Challenge: challenge, Facts: storage.LoginFacts{Groups: []string{"sales"}},
+	d := Draft{
+		OrganizationID: n.user.OrganizationID, UserID: n.user.ID, Issuer: "https://id.test", Audience: "durward", Facts: storage.LoginFacts{Groups: []string{"sales"}},
+	}
+	a := Agreement{
+		OrganizationID: n.user.OrganizationID, UserID: n.user.ID, Client: n.client(t, "editor"), Resource: resource, RedirectURI: redirect, Challenge: challenge,
 	}
 	if change != nil {
-		change(&b)
+		change(&d, &a)
 	}
-	code, err := n.Begin(t.Context(), b)
+	var err error
+	if a.Draft, err = n.Draft(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	code, err := n.Agree(t.Context(), a)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +126,7 @@ func redeeming(code string) url.Values {
 }
 
 // logIn makes a login and redeems its code.
-func (n *node) logIn(t *testing.T, change func(*Beginning)) *Tokens {
+func (n *node) logIn(t *testing.T, change func(*Draft, *Agreement)) *Tokens {
 	t.Helper()
 	tokens, err := n.Redeem(t.Context(), n.client(t, "editor"), redeeming(n.begin(t, change)))
 	if err != nil {

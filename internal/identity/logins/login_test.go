@@ -244,7 +244,7 @@ func TestRenew(t *testing.T) {
 		asked = append(asked, l.Issuer+" "+refresh.Reveal())
 		return answer, failure
 	})[0]
-	withRefresh := func(b *Beginning) { b.Refresh = seal.NewSecret("idp-1") }
+	withRefresh := func(d *Draft, _ *Agreement) { d.Refresh = seal.NewSecret("idp-1") }
 	tokens := n.logIn(t, withRefresh)
 	refresh := func() error {
 		t.Helper()
@@ -315,7 +315,7 @@ func TestRenewLosesNothing(t *testing.T) {
 		}
 		return Renewal{storage.LoginFacts{Groups: []string{"nobody's"}}, seal.NewSecret(refresh.Reveal() + "+")}, failure
 	})[0]
-	tokens := n.logIn(t, func(b *Beginning) { b.Refresh = seal.NewSecret("idp") })
+	tokens := n.logIn(t, func(d *Draft, _ *Agreement) { d.Refresh = seal.NewSecret("idp") })
 	ctx, leave := context.WithCancel(t.Context())
 	for _, leaves := range []func(){func() {}, leave, func() {}} {
 		during = leaves
@@ -342,7 +342,7 @@ func TestRenewLosesNothing(t *testing.T) {
 // TestRefreshBesideRenewal checks that nobody gets tokens by old facts while another request asks the provider.
 func TestRefreshBesideRenewal(t *testing.T) {
 	n := newNodes(t, 1, nil)[0]
-	tokens := n.logIn(t, func(b *Beginning) { b.Refresh = seal.NewSecret("idp") })
+	tokens := n.logIn(t, func(d *Draft, _ *Agreement) { d.Refresh = seal.NewSecret("idp") })
 	n.Renew = func(context.Context, storage.Login, seal.Secret) (Renewal, error) {
 		n.Renew = func(context.Context, storage.Login, seal.Secret) (Renewal, error) {
 			t.Error("two requests ask at one time")
@@ -383,7 +383,7 @@ func TestClients(t *testing.T) {
 		}
 	}
 	// A login keeps a registered client.
-	n.begin(t, func(b *Beginning) { b.Client = found })
+	n.begin(t, func(_ *Draft, a *Agreement) { a.Client = found })
 	stored, err := n.Store.RegisteredClient(t.Context(), asked.Client.ID)
 	if err != nil || !stored.LoggedInAt.Equal(n.clock.time()) {
 		t.Errorf("%+v, error %v", stored, err)

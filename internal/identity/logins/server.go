@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/durward-gateway/durward/internal/identity/authserver"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
@@ -121,55 +119,4 @@ func (s *Server) Register(ctx context.Context, asked *authserver.Registration) (
 		return seal.Secret{}, fmt.Errorf("storing a client: %w", err)
 	}
 	return secret, nil
-}
-
-// Beginning is a login that a user has agreed to.
-type Beginning struct {
-	OrganizationID, UserID string
-	// Issuer is the identity provider at which the user logged in, and Audience the gateway's client there.
-	Issuer, Audience string
-	// Subject is the user's `sub` there.
-	Subject string
-	Client  *authserver.Client
-	// Resource is the audience of the access tokens.
-	Resource               string
-	RedirectURI, Challenge string
-	Facts                  storage.LoginFacts
-	// Refresh is the identity provider's refresh token; empty when it gave none.
-	Refresh seal.Secret
-}
-
-// Begin stores a login, and returns its code.
-func (s *Server) Begin(ctx context.Context, b Beginning) (seal.Secret, error) {
-	id, err := uuid.NewV7()
-	if err != nil {
-		return seal.Secret{}, fmt.Errorf("making an id: %w", err)
-	}
-	now := s.Now().UTC()
-	l := storage.Login{
-		ID: id.String(), OrganizationID: b.OrganizationID, UserID: b.UserID, ClientID: b.Client.ID, ClientName: b.Client.Name, Resource: b.Resource,
-		Issuer: b.Issuer, Audience: b.Audience, Subject: b.Subject, CreatedAt: now, UsedAt: now, ExpiresAt: now.Add(CodeLifetime), EndsAt: now.Add(s.Lifetime),
-		RedirectURI: b.RedirectURI, Challenge: b.Challenge, Facts: b.Facts, FactsAt: now,
-	}
-	if l.SealedRefresh, err = s.sealRefresh(&l, b.Refresh); err != nil {
-		return seal.Secret{}, err
-	}
-	if err := s.Store.CreateLogin(ctx, l); err != nil {
-		return seal.Secret{}, fmt.Errorf("storing a login: %w", err)
-	}
-	if err := s.Store.ClientLoggedIn(ctx, l.ClientID, now); err != nil {
-		return seal.Secret{}, fmt.Errorf("noting a client's login: %w", err)
-	}
-	return seal.NewSecret(s.credentials.Code(authserver.Handle{Organization: l.OrganizationID, Login: l.ID})), nil
-}
-
-func (s *Server) sealRefresh(l *storage.Login, refresh seal.Secret) ([]byte, error) {
-	if refresh.Empty() {
-		return nil, nil
-	}
-	sealed, err := s.Vault.Seal([]byte(refresh.Reveal()), seal.LoginPlace(l.OrganizationID, l.UserID, l.ID))
-	if err != nil {
-		return nil, fmt.Errorf("sealing a refresh token: %w", err)
-	}
-	return sealed, nil
 }

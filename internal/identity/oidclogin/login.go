@@ -40,8 +40,18 @@ const (
 	metadataLifetime = 10 * time.Minute
 )
 
+// scopeOffline asks for a refresh token (OpenID Connect Core section 11).
+const scopeOffline = "offline_access"
+
 // scopes returns the scopes for an ID token with the claims that describe the user (OpenID Connect Core section 5.4).
-func scopes() []string { return []string{"openid", "profile", "email"} }
+// offline adds the one for a refresh token where the provider lists it; others give one unasked, or none.
+func scopes(d oauth.Discovery, offline bool) []string {
+	scopes := []string{"openid", "profile", "email"}
+	if offline && d.ListsScope(scopeOffline) {
+		scopes = append(scopes, scopeOffline)
+	}
+	return scopes
+}
 
 // Protocol is the client side of OAuth, as *oauth.Client implements it.
 type Protocol interface {
@@ -98,6 +108,8 @@ type Attempt struct {
 	Verifier seal.Secret
 	Return   string // where the browser goes afterwards
 	Expires  time.Time
+	Offline  bool // a refresh token was asked for
+	Client   bool // it is for an OAuth client, and does not only log in with the browser
 }
 
 // sealedAttempt is the form in which an attempt is sealed. Its verifier is in plain text: it exists only during
@@ -109,11 +121,13 @@ type sealedAttempt struct {
 	Verifier string    `json:"verifier"`
 	Return   string    `json:"return"`
 	Expires  time.Time `json:"expires"`
+	Offline  bool      `json:"offline,omitempty"`
+	Client   bool      `json:"for_client,omitempty"`
 }
 
 // Encode writes an attempt for sealing.
 func (a Attempt) Encode() ([]byte, error) {
-	return json.Marshal(sealedAttempt{a.Issuer, a.State, a.Nonce, a.Verifier.Reveal(), a.Return, a.Expires})
+	return json.Marshal(sealedAttempt{a.Issuer, a.State, a.Nonce, a.Verifier.Reveal(), a.Return, a.Expires, a.Offline, a.Client})
 }
 
 // DecodeAttempt reads a result of Encode.
@@ -122,11 +136,12 @@ func DecodeAttempt(plain []byte) (Attempt, error) {
 	if err := json.Unmarshal(plain, &s); err != nil {
 		return Attempt{}, fmt.Errorf("decoding a login: %w", err)
 	}
-	return Attempt{s.Issuer, s.State, s.Nonce, seal.NewSecret(s.Verifier), s.Return, s.Expires}, nil
+	return Attempt{s.Issuer, s.State, s.Nonce, seal.NewSecret(s.Verifier), s.Return, s.Expires, s.Offline, s.Client}, nil
 }
 
-// Begin starts a login, and returns the address to which the browser is sent. Errors are ErrProvider.
-func (p *Provider) Begin(ctx context.Context, returnTo string) (address string, a Attempt, err error) {
+// Begin starts a login, and returns the address to which the browser is sent. With offline it asks for a refresh token.
+// Errors are ErrProvider.
+func (p *Provider) Begin(ctx context.Context, returnTo string, offline bool) (address string, a Attempt, err error) {
 	d, err := p.metadata(ctx)
 	if err != nil {
 		return "", Attempt{}, err
@@ -134,10 +149,10 @@ func (p *Provider) Begin(ctx context.Context, returnTo string) (address string, 
 	pkce := oauth.NewPKCE()
 	a = Attempt{
 		Issuer: p.Issuer, State: oauth.NewState(), Nonce: oauth.NewNonce(), Verifier: pkce.Verifier, Return: returnTo,
-		Expires: p.Now().Add(Lifetime),
+		Expires: p.Now().Add(Lifetime), Offline: offline,
 	}
 	address, err = p.OAuth.AuthorizationURL(oauth.AuthorizationRequest{
-		Endpoint: d.Endpoints.AuthorizationEndpoint, ClientID: p.Client, RedirectURI: p.RedirectURI, Scopes: scopes(),
+		Endpoint: d.Endpoints.AuthorizationEndpoint, ClientID: p.Client, RedirectURI: p.RedirectURI, Scopes: scopes(d, offline),
 		State: a.State, Challenge: pkce.Challenge, Nonce: a.Nonce,
 	})
 	if err != nil {
@@ -154,51 +169,60 @@ func (a Attempt) Matches(query url.Values, now time.Time) bool {
 	return len(state) == 1 && a.State != "" && subtle.ConstantTimeCompare([]byte(state[0]), []byte(a.State)) == 1 && now.Before(a.Expires)
 }
 
-// Finish redeems the provider's answer and returns the claims of the verified ID token, completed by userinfo. Errors
-// are ErrAnswer, ErrDenied, ErrRefused and ErrProvider; token.ErrInvalid when the ID token is invalid,
-// token.ErrUnavailable when this cannot be decided now.
-func (p *Provider) Finish(ctx context.Context, query url.Values, a Attempt) (*token.Claims, error) {
+// Finish redeems the provider's answer, and returns the claims of the verified ID token, completed by userinfo, and the
+// refresh token; empty when the provider gave none. Errors are ErrAnswer, ErrDenied, ErrRefused and ErrProvider;
+// token.ErrInvalid when the ID token is invalid, token.ErrUnavailable when this cannot be decided now.
+func (p *Provider) Finish(ctx context.Context, query url.Values, a Attempt) (*token.Claims, seal.Secret, error) {
+	tokens, d, err := p.redeem(ctx, query, a)
+	if err != nil {
+		return nil, seal.Secret{}, err
+	}
+	claims, err := p.Options.Verifier.Verify(ctx, tokens.IDToken.Reveal(), a.Nonce)
+	if err != nil {
+		return nil, seal.Secret{}, err
+	}
+	claims, err = p.complete(ctx, claims, d, tokens.Access)
+	return claims, tokens.Refresh, err
+}
+
+// redeem exchanges the code in the provider's answer for tokens, an ID token among them.
+func (p *Provider) redeem(ctx context.Context, query url.Values, a Attempt) (tokens oauth.Tokens, d oauth.Discovery, err error) {
 	if a.Issuer != p.Issuer || !a.Matches(query, p.Now()) {
-		return nil, ErrAnswer
+		return tokens, d, ErrAnswer
 	}
 	answer, err := oauth.ParseCallback(query)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrAnswer, err)
+		return tokens, d, fmt.Errorf("%w: %w", ErrAnswer, err)
 	}
-	d, err := p.metadata(ctx)
-	if err != nil {
-		return nil, err
+	if d, err = p.metadata(ctx); err != nil {
+		return tokens, d, err
 	}
 	// This comes before anything is sent or believed: a code of one provider is never redeemed at another (A04).
 	if err := oauth.ValidateIssuer(answer.Issuer, p.Issuer, d.IssuerInResponse); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrAnswer, err)
+		return tokens, d, fmt.Errorf("%w: %w", ErrAnswer, err)
 	}
 	if answer.Denied != nil {
-		return nil, fmt.Errorf("%w: %w", ErrDenied, answer.Denied)
+		return tokens, d, fmt.Errorf("%w: %w", ErrDenied, answer.Denied)
 	}
 	client, err := p.OAuth.ObtainClient(ctx, d, oauth.Application{ConfiguredID: p.Client, ConfiguredSecret: p.Secret, RedirectURI: p.RedirectURI})
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrProvider, err)
+		return tokens, d, fmt.Errorf("%w: %w", ErrProvider, err)
 	}
 	auth := oauth.ClientAuth{ID: client.ClientID, Secret: client.Secret, Method: client.AuthMethod}
-	tokens, err := p.inEitherPlace(auth, func(auth oauth.ClientAuth) (oauth.Tokens, error) {
+	tokens, err = p.inEitherPlace(auth, func(auth oauth.ClientAuth) (oauth.Tokens, error) {
 		return p.OAuth.Exchange(ctx, oauth.ExchangeRequest{Endpoint: d.Endpoints.TokenEndpoint, Client: auth, Code: answer.Code, RedirectURI: p.RedirectURI, Verifier: a.Verifier})
 	})
 	switch {
 	case oauth.Code(err) == oauth.CodeInvalidGrant:
-		return nil, fmt.Errorf("%w: %w", ErrAnswer, err) // a code that was used, is too old, or belongs to another attempt (A07)
+		return tokens, d, fmt.Errorf("%w: %w", ErrAnswer, err) // a code that was used, is too old, or belongs to another attempt (A07)
 	case oauth.ClassOf(err) == oauth.Refused:
-		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
+		return tokens, d, fmt.Errorf("%w: %w", ErrRefused, err)
 	case err != nil:
-		return nil, fmt.Errorf("%w: %w", ErrProvider, err)
+		return tokens, d, fmt.Errorf("%w: %w", ErrProvider, err)
 	case tokens.IDToken.Empty():
-		return nil, fmt.Errorf("%w: its answer has none", ErrRefused)
+		return tokens, d, fmt.Errorf("%w: its answer has none", ErrRefused)
 	}
-	claims, err := p.Options.Verifier.Verify(ctx, tokens.IDToken.Reveal(), a.Nonce)
-	if err != nil {
-		return nil, err
-	}
-	return p.complete(ctx, claims, d, tokens.Access)
+	return tokens, d, nil
 }
 
 // metadata returns the provider's endpoints.

@@ -165,7 +165,7 @@ func (p *idp) provider(t *testing.T, secret string) (*Provider, *clock) {
 // begin begins a login whose nonce the provider will repeat, and returns the answer that it gives.
 func (p *idp) begin(t *testing.T, o *Provider) (Attempt, url.Values) {
 	t.Helper()
-	_, a, err := o.Begin(t.Context(), "/approvals")
+	_, a, err := o.Begin(t.Context(), "/approvals", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func (p *idp) begin(t *testing.T, o *Provider) (Attempt, url.Values) {
 func TestLogin(t *testing.T) {
 	p := newIDP(t)
 	o, _ := p.provider(t, "")
-	address, a, err := o.Begin(t.Context(), "/approvals/1")
+	address, a, err := o.Begin(t.Context(), "/approvals/1", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func TestLogin(t *testing.T) {
 	p.set(func() {
 		p.claims, p.userinfo = map[string]any{"nonce": a.Nonce}, `200 {"sub":"user-1","org_id":"acme"}`
 	})
-	claims, err := o.Finish(t.Context(), url.Values{"code": {"c-1"}, "state": {a.State}, "iss": {p.URL}}, a)
+	claims, _, err := o.Finish(t.Context(), url.Values{"code": {"c-1"}, "state": {a.State}, "iss": {p.URL}}, a)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func TestLoginWithSecret(t *testing.T) {
 	o, clock := p.provider(t, "s3cret")
 	a, answer := p.begin(t, o)
 	p.set(func() { p.claims["org_id"], p.claims["email"] = "acme", "a@b" })
-	if _, err := o.Finish(t.Context(), answer, a); err != nil {
+	if _, _, err := o.Finish(t.Context(), answer, a); err != nil {
 		t.Fatal(err)
 	}
 	if len(p.asked) != 0 {
@@ -233,7 +233,7 @@ func TestLoginWithSecret(t *testing.T) {
 	// The provider moves, and a day later that is known.
 	p.set(func() { p.metadata = map[string]any{"authorization_endpoint": p.URL + "/elsewhere"} })
 	clock.advance(metadataLifetime)
-	if address, _, err := o.Begin(t.Context(), "/"); err != nil || !strings.HasPrefix(address, p.URL+"/elsewhere?") {
+	if address, _, err := o.Begin(t.Context(), "/", false); err != nil || !strings.HasPrefix(address, p.URL+"/elsewhere?") {
 		t.Errorf("%s, %v", address, err)
 	}
 }
@@ -261,7 +261,7 @@ func TestAnswerToAnotherLogin(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			query, attempt := maps.Clone(good), a
 			change(query, &attempt)
-			if claims, err := o.Finish(t.Context(), query, attempt); !errors.Is(err, ErrAnswer) || claims != nil {
+			if claims, _, err := o.Finish(t.Context(), query, attempt); !errors.Is(err, ErrAnswer) || claims != nil {
 				t.Errorf("%v, %v", claims, err)
 			}
 		})
@@ -295,7 +295,7 @@ func TestLoginRefused(t *testing.T) {
 			o, _ := p.provider(t, "")
 			a, answer := p.begin(t, o)
 			p.set(func() { c.change(p, answer) })
-			if claims, err := o.Finish(t.Context(), answer, a); !errors.Is(err, c.want) || claims != nil {
+			if claims, _, err := o.Finish(t.Context(), answer, a); !errors.Is(err, c.want) || claims != nil {
 				t.Errorf("%v, %v", claims, err)
 			}
 		})
@@ -314,7 +314,7 @@ func TestMetadataRefused(t *testing.T) {
 			p := newIDP(t)
 			o, _ := p.provider(t, "")
 			p.set(func() { p.metadata = change.(map[string]any) })
-			if address, _, err := o.Begin(t.Context(), "/"); !errors.Is(err, ErrProvider) || address != "" {
+			if address, _, err := o.Begin(t.Context(), "/", false); !errors.Is(err, ErrProvider) || address != "" {
 				t.Errorf("%s, %v", address, err)
 			}
 		})
@@ -322,7 +322,7 @@ func TestMetadataRefused(t *testing.T) {
 	p := newIDP(t)
 	o, _ := p.provider(t, "")
 	p.Close()
-	if _, _, err := o.Begin(context.WithoutCancel(t.Context()), "/"); !errors.Is(err, ErrProvider) {
+	if _, _, err := o.Begin(context.WithoutCancel(t.Context()), "/", false); !errors.Is(err, ErrProvider) {
 		t.Errorf("a provider that is down: %v", err)
 	}
 }
@@ -335,7 +335,7 @@ func TestLocalPath(t *testing.T) {
 	}
 	for _, bad := range []string{
 		"", "approvals", "//evil.example", "/\\evil.example", "/\t/evil.example", "/a//b", "https://evil.example/", "javascript:alert(1)", "/a#b", "/a\r\nX: y",
-		"/../x", "/a/./b", "/%2f/evil.example", "/%2e%2e/x", "/ a", "/é", "/" + strings.Repeat("a", 2000), "/%", "\\/evil.example", "///evil.example",
+		"/../x", "/a/./b", "/%2f/evil.example", "/%2e%2e/x", "/ a", "/é", "/" + strings.Repeat("a", 2100), "/%", "\\/evil.example", "///evil.example",
 	} {
 		if got := LocalPath(bad, "/f"); got != "/f" {
 			t.Errorf("%q is taken: %s", bad, got)

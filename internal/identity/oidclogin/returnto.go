@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// maxReturn bounds the address to which a browser returns after logging in.
-const maxReturn = 1024
+// maxReturn bounds the address to which a browser returns after logging in: it has room in a cookie, whose limit is 4096
+// bytes, and for the requests of OAuth clients.
+const maxReturn = 2048
 
 // LocalPath returns the address on this site to which a browser may go after logging in: raw when it is a path,
 // possibly with a query, that every browser reads as one of this site; else fallback. So no link can make a login end

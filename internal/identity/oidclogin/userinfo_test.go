@@ -46,7 +46,7 @@ func TestUserinfo(t *testing.T) {
 					p.claims[name] = value
 				}
 			})
-			claims, err := o.Finish(t.Context(), answer, a)
+			claims, _, err := o.Finish(t.Context(), answer, a)
 			if c.want == nil {
 				if !errors.Is(err, c.err) || claims != nil || errors.Is(err, token.ErrInvalid) {
 					t.Fatalf("%v, %v", claims, err)
@@ -78,12 +78,12 @@ func TestUserinfoElsewhere(t *testing.T) {
 	p := newIDP(t)
 	o, _ := p.provider(t, "")
 	p.set(func() { p.metadata = map[string]any{"userinfo_endpoint": "http://169.254.169.254/userinfo"} })
-	if _, _, err := o.Begin(t.Context(), "/"); !errors.Is(err, ErrProvider) {
+	if _, _, err := o.Begin(t.Context(), "/", false); !errors.Is(err, ErrProvider) {
 		t.Errorf("S01 an internal address: %v", err)
 	}
 	p.set(func() { p.metadata = map[string]any{"userinfo_endpoint": nil} })
 	a, answer := p.begin(t, o)
-	claims, err := o.Finish(t.Context(), answer, a)
+	claims, _, err := o.Finish(t.Context(), answer, a)
 	if err != nil || len(p.asked) != 0 {
 		t.Fatalf("%v, asked %d times", err, len(p.asked))
 	}

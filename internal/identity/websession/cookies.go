@@ -11,6 +11,7 @@ import (
 const (
 	CookieSession = "durward"         // the user who is logged in
 	CookieLogin   = "durward-login"   // a login that has begun
+	CookieClient  = "durward-client"  // a login that waits for its user to agree to a client
 	CookieHeld    = "durward-connect" // an account that is connected once its user has logged in
 )
 

@@ -17,6 +17,8 @@ const (
 	ClientMetadata   = "/api/oauth/client-metadata.json"
 	WellKnownPrefix  = "/.well-known/"
 	ResourceMetadata = "/.well-known/oauth-protected-resource"
+	ServerMetadata   = "/.well-known/oauth-authorization-server"
+	OpenIDMetadata   = "/.well-known/openid-configuration"
 	MCPPrefix        = "/mcp/"
 	SSEPrefix        = "/sse/"
 	ModelsPrefix     = "/api/llm-gateway/v1/" // the LLM runtime
@@ -31,6 +33,15 @@ const (
 	Approvals     = "/approvals"
 	Connect       = "/connect"  // the list of the user's servers
 	ConnectPrefix = "/connect/" // followed by a server's slug: the page for connecting an account
+)
+
+// These are the addresses of the authorization server, which durward_session serves.
+const (
+	Authorize = "/oauth/authorize" // the page on which a user agrees to a client
+	Token     = "/oauth/token"     //nolint:gosec // an address
+	Register  = "/oauth/register"
+	Revoke    = "/oauth/revoke"
+	Keys      = "/oauth/jwks"
 )
 
 // IsPublic reports whether a path is served without a token. The list is closed and compared exactly: no path becomes

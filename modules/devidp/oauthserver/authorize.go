@@ -84,7 +84,7 @@ func (s *Server) showLogin(w http.ResponseWriter, r *http.Request) {
 	s.render(w, http.StatusOK, s.page, s.config.Title, prompt{
 		ClientName: c.Name, ClientID: c.ID, RedirectHost: u.Host, Scopes: req.Scopes, Targets: req.Targets,
 		Action: s.action, Ticket: t, Data: s.config.PickData,
-	}, formSources(redirect))
+	}, authserver.FormSources(redirect))
 }
 
 // readRequest checks all parameters except the client and its redirect URI.

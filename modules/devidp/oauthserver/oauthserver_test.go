@@ -173,18 +173,6 @@ func TestNothingIsIssuedThatIsNotStored(t *testing.T) {
 	}
 }
 
-func TestFormAction(t *testing.T) {
-	for redirect, want := range map[string]string{
-		"http://127.0.0.1:7/cb":  "'self' http://localhost:* http://127.0.0.1:*",
-		"https://a.test:8443/cb": "'self' http://localhost:* http://127.0.0.1:* https://a.test:8443",
-		"http://[::1]:7/cb":      "",
-	} {
-		if got := formSources(redirect); got != want {
-			t.Errorf("%s: %q, want %q", redirect, got, want)
-		}
-	}
-}
-
 func TestOpenRefusesATornState(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.json")
 	if err := os.WriteFile(path, []byte(`{"clients":{`), 0o600); err != nil {

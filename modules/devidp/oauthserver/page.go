@@ -2,11 +2,8 @@ package oauthserver
 
 import (
 	"net/http"
-	"net/url"
-	"strings"
 
 	"github.com/durward-gateway/durward/internal/api/webpage"
-	"github.com/durward-gateway/durward/internal/proxy/loopback"
 )
 
 // content is the login and consent page. Programs that follow it rely on its fields: see Server.Authorize.
@@ -50,20 +47,6 @@ func (s *Server) render(w http.ResponseWriter, status int, page *webpage.Templat
 	h.Set("Referrer-Policy", "same-origin")
 	w.WriteHeader(status)
 	_, _ = w.Write(body)
-}
-
-// formSources returns the form-action policy that lets the form lead to redirect, and onwards on this machine. An IPv6
-// address cannot be written in a policy, so there the form may lead anywhere.
-func formSources(redirect string) string {
-	u, err := url.Parse(redirect)
-	if err != nil || strings.Contains(u.Host, "[") {
-		return ""
-	}
-	own := ""
-	if !loopback.IsHost(u.Host) {
-		own = " " + u.Scheme + "://" + u.Host
-	}
-	return "'self' http://localhost:* http://127.0.0.1:*" + own
 }
 
 func (s *Server) fail(w http.ResponseWriter, status int, text string) {

@@ -1,0 +1,71 @@
+package settings
+
+import (
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+)
+
+func TestAuthorizationServerCheck(t *testing.T) {
+	back := []string{"https://editor.example.com/back"}
+	for name, c := range map[string]struct {
+		rules *AuthorizationServer
+		good  bool
+	}{
+		"none":                      {nil, true},
+		"empty":                     {new(AuthorizationServer), true},
+		"a word":                    {&AuthorizationServer{Mode: "maybe"}, false},
+		"negative":                  {&AuthorizationServer{Lifetime: -1}, false},
+		"idle for longer than life": {&AuthorizationServer{Lifetime: caddy.Duration(time.Hour), Idle: caddy.Duration(2 * time.Hour)}, false},
+		"short":                     {&AuthorizationServer{Lifetime: caddy.Duration(time.Hour)}, true},
+		"any beside others":         {&AuthorizationServer{Clients: []string{"any", "claude.ai"}}, false},
+		"known":                     {&AuthorizationServer{Clients: []string{"known"}}, true},
+		"hosts":                     {&AuthorizationServer{Clients: []string{"claude.ai", "editor.example.com:8443"}}, true},
+		"a host with a path":        {&AuthorizationServer{Clients: []string{"claude.ai/x"}}, false},
+		"a pattern":                 {&AuthorizationServer{Clients: []string{"*.example.com"}}, false},
+		"no host":                   {&AuthorizationServer{Clients: []string{""}}, false},
+		"a client":                  {&AuthorizationServer{Known: []OAuthClient{{ID: "editor", RedirectURIs: back}}}, true},
+		"a client without an id":    {&AuthorizationServer{Known: []OAuthClient{{RedirectURIs: back}}}, false},
+		"a client with an address":  {&AuthorizationServer{Known: []OAuthClient{{ID: "https://a.test/id", RedirectURIs: back}}}, false},
+		"a client twice":            {&AuthorizationServer{Known: []OAuthClient{{ID: "editor", RedirectURIs: back}, {ID: "editor", RedirectURIs: back}}}, false},
+		"a client without redirect": {&AuthorizationServer{Known: []OAuthClient{{ID: "editor"}}}, false},
+		"plain http":                {&AuthorizationServer{Known: []OAuthClient{{ID: "editor", RedirectURIs: []string{"http://a.test"}}}}, false},
+	} {
+		if err := c.rules.Check(); (err == nil) != c.good {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestAuthorizationServerAdmits asks which clients may log users in.
+func TestAuthorizationServerAdmits(t *testing.T) {
+	known := []OAuthClient{{ID: "editor"}}
+	for name, c := range map[string]struct {
+		rules               *AuthorizationServer
+		registers, fetches  bool
+		admitted, forbidden []string
+	}{
+		"none":  {nil, true, true, []string{"x", "https://a.test/id"}, nil},
+		"any":   {&AuthorizationServer{Clients: []string{"any"}}, true, true, []string{"x", "https://a.test/id"}, nil},
+		"known": {&AuthorizationServer{Clients: []string{"known"}, Known: known}, false, false, []string{"editor"}, []string{"x", "https://known/id"}},
+		"hosts": {
+			&AuthorizationServer{Clients: []string{"claude.ai"}, Known: known}, false, true, []string{"editor", "https://claude.ai/id", "https://CLAUDE.ai/id"},
+			[]string{"x", "https://claude.ai.evil.test/id", "https://evil.test/claude.ai", "https://claude.ai:8443/id", "claude.ai"},
+		},
+	} {
+		if c.rules.Registers() != c.registers || c.rules.FetchesDocuments() != c.fetches {
+			t.Errorf("%s: registers %v, fetches %v", name, c.rules.Registers(), c.rules.FetchesDocuments())
+		}
+		for _, id := range c.admitted {
+			if !c.rules.Admits(id) {
+				t.Errorf("%s: %s is refused", name, id)
+			}
+		}
+		for _, id := range c.forbidden {
+			if c.rules.Admits(id) {
+				t.Errorf("%s: %s is admitted", name, id)
+			}
+		}
+	}
+}
