@@ -30,20 +30,29 @@ func parseAuthorizationServer(d *caddyfile.Dispenser, a *app.App) error {
 		case "idle":
 			err = parseTime(d, &rules.Idle)
 		case "oauth_clients":
-			err = arguments.Append(d, &rules.Clients)
+			if err = arguments.Append(d, &rules.Clients); err == nil {
+				err = told(d, rules.CheckClients())
+			}
 		case "oauth_client":
-			err = parseOAuthClient(d, rules)
+			if err = parseOAuthClient(d, rules); err == nil {
+				err = told(d, rules.CheckClients())
+			}
 		default:
 			err = d.Errf("unrecognized word %q in authorization_server; known are idle, lifetime, oauth_client, oauth_clients", word)
 		}
 		if err != nil {
 			return err
 		}
-		if err := rules.Check(); err != nil {
-			return d.Err(err.Error())
-		}
 	}
-	return nil
+	return told(d, rules.Check()) // lifetime and idle come in any order
+}
+
+// told returns an error with the line at which the dispenser is.
+func told(d *caddyfile.Dispenser, err error) error {
+	if err == nil {
+		return nil
+	}
+	return d.Err(err.Error())
 }
 
 // parseTime reads a word whose value is a duration.

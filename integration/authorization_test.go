@@ -6,6 +6,7 @@ import (
 	"html"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"strings"
@@ -118,15 +119,20 @@ func (c *oauthClient) open(p *person, email string, changes map[string]string) a
 // logIn logs a user in with the client, who agrees to everything and connects no account, and returns the code.
 func (c *oauthClient) logIn(p *person, email string, changes map[string]string) string {
 	c.t.Helper()
-	page := c.decide(p, c.open(p, email, changes), "approve")
-	if c.answered(p) == nil {
-		c.decide(p, page, "later")
-	}
+	c.later(p, c.decide(p, c.open(p, email, changes), "approve"), email)
 	code := c.answered(p).Get("code")
 	if code == "" {
 		c.t.Fatalf("no code: %+v", p.seen)
 	}
 	return code
+}
+
+// later leaves the account for later, and logs in at the identity provider where it asks again.
+func (c *oauthClient) later(p *person, page answer, email string) {
+	c.t.Helper()
+	if page = c.decide(p, page, "later"); devTicket.Match(page.body) {
+		p.pick(page, email)
+	}
 }
 
 // try sends an MCP request with a token and returns the status.
@@ -158,7 +164,7 @@ func TestAuthorizationServer(t *testing.T) {
 	c := newOAuthClient(t, d.url, newLanding(t)+"/back")
 	alice := newPerson(t)
 	page := c.open(alice, "alice@example.test", nil).want(t, http.StatusOK)
-	for _, says := range []string{"An &lt;editor&gt;", "not verified", "a program on this computer", "form-action 'self' http://localhost:* http://127.0.0.1:*"} {
+	for _, says := range []string{"An &lt;editor&gt;", "not verified", "a program on this computer", "form-action 'self' https: http://localhost:* http://127.0.0.1:*"} {
 		if !strings.Contains(string(page.body)+page.header.Get("Content-Security-Policy"), says) {
 			t.Errorf("the question lacks %q: %s", says, page.body)
 		}
@@ -170,7 +176,7 @@ func TestAuthorizationServer(t *testing.T) {
 	if !strings.Contains(string(page.body), "Connect your account") {
 		t.Errorf("no account is offered: %s", page.body)
 	}
-	c.decide(alice, page, "later")
+	c.later(alice, page, "alice@example.test")
 	answer := c.answered(alice)
 	if answer.Get("state") != "a state" || answer.Get("iss") != d.url {
 		t.Errorf("the client gets %v", answer)
@@ -192,8 +198,8 @@ func TestAuthorizationServer(t *testing.T) {
 	if status != http.StatusOK || renewed["refresh_token"] == tokens["refresh_token"] {
 		t.Fatalf("refreshing: %d %v", status, renewed)
 	}
-	// A user who has agreed before is asked about the account alone.
-	if page := c.open(alice, "alice@example.test", nil); !strings.Contains(string(page.body), "Connect your account") {
+	// A program on the user's machine is asked about each time: another program there may have its port by now.
+	if page := c.open(alice, "alice@example.test", nil); !strings.Contains(string(page.body), "not verified") || c.answered(alice) != nil {
 		t.Errorf("the second time: %s", page.body)
 	}
 	text, _ := renewed["refresh_token"].(string)
@@ -296,6 +302,54 @@ func TestAuthorizationAttacks(t *testing.T) {
 			if status, got := c.redeem(code, nil); status != http.StatusBadRequest {
 				t.Errorf("%s, and then the right request: %d %v", name, status, got)
 			}
+		}
+	})
+	t.Run("two logins at once", func(t *testing.T) {
+		p := newPerson(t)
+		tabs := map[string]answer{}
+		for _, state := range []string{"first", "second"} {
+			tabs[state] = p.visit(c.address(map[string]string{"state": state}))
+		}
+		login := p.seen[len(p.seen)-1]
+		p.visit(d.url + "/login/callback?state=forged")
+		for state, page := range tabs {
+			p.seen = []visited{login}
+			tabs[state] = p.pick(page, "bob@example.test")
+		}
+		for state, page := range tabs {
+			c.later(p, c.decide(p, page, "approve"), "bob@example.test")
+			if got := c.answered(p); got.Get("state") != state || !got.Has("code") {
+				t.Errorf("the %s: %v", state, got)
+			}
+		}
+	})
+	t.Run("no request", func(t *testing.T) {
+		for _, path := range []string{"/oauth/authorize", "/oauth/authorize?x=1"} {
+			if page := alice.visit(d.url + path); page.status != http.StatusBadRequest {
+				t.Errorf("%s: %d", path, page.status)
+			}
+		}
+	})
+	t.Run("documents without a credential", func(t *testing.T) {
+		fetched := make(chan string, 1)
+		site := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			select {
+			case fetched <- r.URL.Path:
+			default:
+			}
+		}))
+		defer site.Close()
+		for _, path := range []string{"/oauth/token", "/oauth/revoke"} {
+			form := url.Values{"grant_type": {"authorization_code"}, "client_id": {site.URL + "/client"}, "code": {"dwc_AAAA"}, "token": {"dwr_AAAA"}}
+			if status, got := c.post(path, "application/x-www-form-urlencoded", form.Encode()); status != http.StatusUnauthorized || got["error"] != "invalid_client" {
+				t.Errorf("%s: %d %v", path, status, got)
+			}
+		}
+		newPerson(t).visit(c.address(map[string]string{"client_id": site.URL + "/client"}))
+		select {
+		case path := <-fetched:
+			t.Errorf("somebody without a login made the gateway fetch %s", path)
+		default:
 		}
 	})
 	t.Run("other hosts", func(t *testing.T) {

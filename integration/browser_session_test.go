@@ -231,3 +231,43 @@ func TestBrowserLogsInToConnect(t *testing.T) {
 		t.Errorf("the connection is %s", got)
 	}
 }
+
+// TestBrowserLetsAClientIn logs in with an OAuth client, and checks that the browser lets the forms of the gateway's pages
+// lead on to the client.
+func TestBrowserLetsAClientIn(t *testing.T) {
+	t.Parallel()
+	d := devGateway(t, "", "authorization_server on")
+	landing := newLanding(t)
+	c := newOAuthClient(t, d.url, landing+"/back")
+	b := rig.StartBrowser(t)
+
+	b.Open(c.address(nil))
+	p := b.Click(clientUser)
+	b.Contains(p, "Let An <editor> act for you?", "not verified", "a program on this computer", "see and call the tools")
+	b.Picture("consent")
+	b.Contains(b.Click("Let it act for me"), "Connect your account at", "Later is fine")
+	b.Picture("consent-account")
+	if p = b.Click("Later"); !strings.HasPrefix(p.URL, landing+"/back?code=") {
+		t.Errorf("the browser ended at %s: %s", p.URL, p.Text)
+	}
+
+	// With the account connected on the way.
+	b.Open(c.address(nil))
+	b.Click("Let it act for me")
+	b.Follow("Connect your account")
+	p = b.Click("Connect")
+	for range 4 {
+		if strings.HasPrefix(p.URL, landing) {
+			break
+		}
+		p = b.Click(clientUser)
+	}
+	if !strings.HasPrefix(p.URL, landing+"/back?code=") {
+		t.Errorf("the browser ended at %s: %s", p.URL, p.Text)
+	}
+
+	b.Open(c.address(map[string]string{"state": "denied"}))
+	if p = b.Click("Deny"); !strings.HasPrefix(p.URL, landing+"/back?error=access_denied") {
+		t.Errorf("the browser ended at %s: %s", p.URL, p.Text)
+	}
+}

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -26,14 +25,15 @@ import (
 
 const titleClient = "This client cannot be let in"
 
-// draft names a login that waits for its user to agree to a client. The browser keeps it, sealed.
-type draft struct {
+// progress holds how far a user has come with an authorization request. The browser keeps it, sealed.
+type progress struct {
 	Organization string    `json:"org"`
 	User         string    `json:"user"`
-	Login        string    `json:"login"`
 	Request      string    `json:"request"` // digest of the authorization request
 	Expires      time.Time `json:"expires"`
-	Later        bool      `json:"later,omitempty"` // the user connects their account some other time
+	Agreed       bool      `json:"agreed,omitempty"` // the user has agreed to this request
+	Later        bool      `json:"later,omitempty"`  // the user connects their account some other time
+	Login        string    `json:"login,omitempty"`  // the id of the login that waits for its client
 }
 
 // authorizing is a visit to the authorization endpoint (RFC 6749 section 3.1).
@@ -41,7 +41,7 @@ type authorizing struct {
 	*visit
 	oauth    *authorization.Server
 	query    url.Values
-	draft    draft
+	progress progress
 	client   *authserver.Client
 	asked    authserver.Authorization
 	audience string
@@ -51,8 +51,12 @@ type authorizing struct {
 // authorize lets a user agree to an OAuth client, and sends the client a code.
 func (v *visit) authorize() {
 	a := authorizing{visit: v, oauth: v.core.Authorization}
-	// The login comes first: so only people who may use the gateway make it fetch the metadata documents of clients.
-	if !a.read() || !a.proven() || !a.known() || !a.meant() {
+	// Only people who may use the gateway make it fetch the metadata documents of clients.
+	if !a.read() || !a.loggedIn() {
+		return
+	}
+	a.progress = a.keptOf(digest(a.query), a.user.OrganizationID, a.user.UserID)
+	if !a.known() || !a.meant() {
 		return
 	}
 	if v.r.Method == http.MethodPost {
@@ -68,82 +72,103 @@ func (a *authorizing) read() bool {
 		a.say(http.StatusNotFound, "There is no page here", "Clients of this gateway log in at its identity provider.")
 		return false
 	}
-	address := a.r.URL.RequestURI()
 	query, err := url.ParseQuery(a.r.URL.RawQuery)
 	if err == nil {
 		err = authserver.CheckForm(query)
 	}
-	if err != nil || oidclogin.LocalPath(address, "") != address {
+	a.query = parametersOf(query)
+	// The address goes on into logins and to the page on which an account is connected.
+	if whole := a.core.PublicURL + a.address(); err != nil || len(a.r.URL.RawQuery) > maxQuery || oidclogin.LocalPath(a.address(), "") == "" || a.core.Broker.CheckReturnURL(whole) != nil {
 		a.say(http.StatusBadRequest, titleClient, "Its request cannot be read, or is too long. Try again from the client; if it stays so, tell its makers.")
 		return false
 	}
-	a.query = query
 	return true
 }
 
-// digest returns a digest of an authorization request. Parameters that the gateway's own pages add do not matter.
-func digest(query url.Values) string {
+// parametersOf returns the parameters of an authorization request. Those that the gateway's own pages add are left out,
+// and those of which a client wants nothing.
+func parametersOf(query url.Values) url.Values {
 	kept := make(url.Values)
-	for _, name := range []string{"client_id", "redirect_uri", "response_type", "state", "scope", "code_challenge", "code_challenge_method", "resource", "nonce"} {
-		kept[name] = query[name]
+	for _, name := range []string{
+		"client_id", "redirect_uri", "response_type", "response_mode", "state", "scope", "code_challenge", "code_challenge_method", "resource", "audience", "nonce",
+		"prompt", "request", "request_uri",
+	} {
+		if len(query[name]) > 0 {
+			kept[name] = query[name]
+		}
 	}
-	sum := sha256.Sum256([]byte(kept.Encode()))
+	return kept
+}
+
+// address returns the address of this request on this site.
+func (a *authorizing) address() string { return paths.Authorize + "?" + a.query.Encode() }
+
+// digest returns a digest of an authorization request.
+func digest(query url.Values) string {
+	sum := sha256.Sum256([]byte(parametersOf(query).Encode()))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// proven reports whether the identity provider has logged the user in for this request. Otherwise it sends the browser
-// there, which the user does not notice where they are logged in. Each login with a client has a refresh token of its
-// own in that way.
-func (a *authorizing) proven() bool {
-	memo, ok := a.core.Logins.Browsers.OpenMemo(websession.CookieClient, a.core.Cookies.Value(a.r, websession.CookieClient))
-	if ok && json.Unmarshal(memo, &a.draft) == nil && a.user != nil && a.draft.Organization == a.user.OrganizationID && a.draft.User == a.user.UserID &&
-		a.draft.Request == digest(a.query) && a.now().Before(a.draft.Expires) {
+// loggedIn reports whether a user is logged in; otherwise it sends the browser to the identity provider, and back.
+func (a *authorizing) loggedIn() bool {
+	if a.user != nil {
 		return true
 	}
-	address := a.r.URL.RequestURI()
 	if a.r.Method != http.MethodGet {
-		a.sayLink(http.StatusForbidden, "This page is too old", "Nothing was changed. Begin again.", link{address, "Begin again"})
+		a.sayLink(http.StatusForbidden, "You are not logged in", "Nothing was changed.", link{a.address(), "Begin again"})
 		return false
 	}
 	issuers := a.core.Logins.Issuers()
-	switch {
-	case a.user != nil:
-		a.beginLogin(a.user.Issuer, address, true)
-	case len(issuers) == 1:
-		a.beginLogin(issuers[0], address, true)
-	default:
-		a.chooseIssuer(issuers, address)
+	if len(issuers) == 1 {
+		// Another site can send a browser here again and again, but then somebody is logged in, and has to agree before the
+		// next login for a client.
+		a.beginLogin(oidclogin.Purpose{Return: a.address(), Client: true, Offline: true}, issuers[0])
+		return false
 	}
+	a.chooseIssuer(issuers, a.address())
 	return false
 }
 
-// keepDraft stores what the identity provider has proven, and notes it in the browser, for the authorization request to
-// which the browser goes back. It reports false when it has answered the visit.
+// keptOf returns how far a user has come with a request. Nothing of another user's counts, who had the browser before.
+func (v *visit) keptOf(request, organization, user string) (p progress) {
+	memo, ok := v.core.Logins.Browsers.OpenMemo(websession.CookieClient, v.core.Cookies.Value(v.r, websession.NameOf(websession.CookieClient, request)))
+	if !ok || json.Unmarshal(memo, &p) != nil || p.Request != request || p.Organization != organization || p.User != user || !v.now().Before(p.Expires) {
+		return progress{Organization: organization, User: user, Request: request}
+	}
+	return p
+}
+
+// keep notes in the browser how far the user has come. It reports false when it has answered the visit.
+func (v *visit) keep(p progress) bool {
+	p.Expires = v.now().Add(logins.DraftLifetime)
+	memo, err := json.Marshal(p)
+	if err != nil {
+		v.logger.Error("encoding the progress of a login", zap.Error(err))
+		v.unavailable()
+		return false
+	}
+	v.core.Cookies.SetOne(v.w, v.r, websession.CookieClient, p.Request, v.core.Logins.Browsers.SealMemo(websession.CookieClient, memo), logins.DraftLifetime)
+	return true
+}
+
+func (a *authorizing) forget() {
+	a.core.Cookies.Drop(a.w, websession.NameOf(websession.CookieClient, a.progress.Request))
+}
+
+// keepDraft stores what the identity provider has proven, for the authorization request to which the browser goes back.
+// Where another user logged in than the one who agreed, that one is asked. It reports false when it has answered the visit.
 func (v *visit) keepDraft(d logins.Draft, back string) bool {
 	u, err := url.Parse(back)
 	if err != nil || v.core.Authorization == nil {
 		return true // the page says what is wrong
 	}
-	id, err := v.core.Authorization.Draft(v.r.Context(), d)
-	if err != nil {
+	p := v.keptOf(digest(u.Query()), d.OrganizationID, d.UserID)
+	if p.Login, err = v.core.Authorization.Draft(v.r.Context(), d); err != nil {
 		v.core.LogFailure(v.logger, "keeping a login for a client", err)
 		v.unavailable()
 		return false
 	}
-	return v.setDraft(draft{
-		Organization: d.OrganizationID, User: d.UserID, Login: id, Request: digest(u.Query()), Expires: v.now().Add(logins.DraftLifetime),
-	})
-}
-
-func (v *visit) setDraft(d draft) bool {
-	memo, err := json.Marshal(d)
-	if err != nil {
-		v.logger.Error("encoding a draft", zap.Error(err))
-		v.unavailable()
-		return false
-	}
-	v.core.Cookies.Set(v.w, websession.CookieClient, v.core.Logins.Browsers.SealMemo(websession.CookieClient, memo), logins.DraftLifetime)
-	return true
+	return v.keep(p)
 }
 
 // known finds the client, and checks the address to which the answer goes. Nothing is sent there before (RFC 6749 section
@@ -248,28 +273,51 @@ func (a *authorizing) consent() storage.Consent {
 	}
 }
 
-// goOn asks the user what is left to be asked, and sends the client its code.
+// goOn asks the user what is left to be asked, has the identity provider log them in for this client, and sends the client
+// its code.
 func (a *authorizing) goOn() {
-	agreed, err := a.core.Store.Consent(a.r.Context(), a.consent())
-	switch {
-	case errors.Is(err, storage.ErrNotFound), err == nil && agreed.ClientName != a.client.Name:
-		a.ask()
-		return
-	case err != nil:
-		a.core.LogFailure(a.logger, "looking up a consent", err)
-		a.unavailable()
-		return
+	agreed, err := a.agreed()
+	lacks := false
+	if err == nil && agreed && !a.progress.Later {
+		lacks, err = a.lacksAccount()
 	}
-	lacks, err := a.lacksAccount()
 	switch {
 	case err != nil:
-		a.core.LogFailure(a.logger, "looking up a connection", err)
+		a.core.LogFailure(a.logger, "looking up what a user has agreed to", err)
 		a.unavailable()
-	case lacks && !a.draft.Later:
+	case !agreed:
+		a.ask()
+	case lacks:
 		a.offerAccount()
+	case a.progress.Login == "":
+		// Each login with a client has a refresh token of its own: two would use up each other's. Nobody notices the way to
+		// the identity provider who is logged in there.
+		if a.progress.Agreed = true; a.keep(a.progress) {
+			a.beginLogin(oidclogin.Purpose{Return: a.address(), Client: true, Offline: true}, a.user.Issuer)
+		}
 	default:
 		a.sendCode()
 	}
+}
+
+// agreed reports whether the user has agreed to this request, or to one like it before. They are asked each time about a
+// program on their own machine: any program there can take a port, and a client that is known by its name (RFC 8252 section
+// 8.6).
+func (a *authorizing) agreed() (bool, error) {
+	if a.progress.Agreed {
+		return true, nil
+	}
+	if u, ok := authserver.ParseRedirect(a.asked.RedirectURI); !ok || u.Scheme != "https" {
+		return false, nil
+	}
+	before, err := a.core.Store.Consent(a.r.Context(), a.consent())
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return before.ClientName == a.client.Name, nil
 }
 
 // lacksAccount reports whether the user has to connect an account before the server can be used.
@@ -283,30 +331,40 @@ func (a *authorizing) lacksAccount() (bool, error) {
 }
 
 func (a *authorizing) sendCode() {
-	err := a.core.Audit.Event(a.r.Context(), a.user.OrganizationID, storage.AuditEntry{
-		Kind: storage.AuditLogin, Event: "client.login", UserID: a.user.UserID, Client: a.client.ID, Outcome: "ok",
-		Detail: map[string]any{"login": a.draft.Login, "resource": a.audience},
-	})
-	if err != nil {
-		a.core.LogFailure(a.logger, "recording a login with a client", err)
-		a.unavailable()
+	if !a.record("client.login", "ok") {
 		return
 	}
 	code, err := a.oauth.Agree(a.r.Context(), logins.Agreement{
-		OrganizationID: a.user.OrganizationID, UserID: a.user.UserID, Draft: a.draft.Login, Client: a.client, Resource: a.audience,
+		OrganizationID: a.user.OrganizationID, UserID: a.user.UserID, Draft: a.progress.Login, Client: a.client, Resource: a.audience,
 		RedirectURI: a.asked.RedirectURI, Challenge: a.asked.Challenge,
 	})
 	switch {
 	case errors.Is(err, logins.ErrNoDraft): // the page was loaded twice
-		a.core.Cookies.Drop(a.w, websession.CookieClient)
-		a.sayLink(http.StatusBadRequest, "This login has been used", "Look at the client: it may be logged in already.", link{a.r.URL.RequestURI(), "Log in once more"})
+		a.forget()
+		if a.record("client.login", "refused") {
+			a.sayLink(http.StatusBadRequest, "This login has been used", "Look at the client: it may be logged in already.", link{a.address(), "Log in once more"})
+		}
 	case err != nil:
 		a.core.LogFailure(a.logger, "logging in with a client", err)
 		a.unavailable()
 	default:
-		a.core.Cookies.Drop(a.w, websession.CookieClient)
+		a.forget()
 		webpage.Redirect(a.w, a.answer(url.Values{"code": {code.Reveal()}}))
 	}
+}
+
+// record records an event of the user's with the client. It reports false when it has answered the visit: nothing goes on
+// that is not recorded.
+func (a *authorizing) record(event, outcome string) bool {
+	err := a.core.Audit.Event(a.r.Context(), a.user.OrganizationID, storage.AuditEntry{
+		Kind: storage.AuditLogin, Event: event, UserID: a.user.UserID, Client: a.client.ID, Outcome: outcome,
+		Detail: map[string]any{"login": a.progress.Login, "resource": a.audience},
+	})
+	if err != nil {
+		a.core.LogFailure(a.logger, "recording "+event, err)
+		a.unavailable()
+	}
+	return err == nil
 }
 
 // decide takes the user's decision.
@@ -317,28 +375,31 @@ func (a *authorizing) decide() {
 	}
 	switch form.Get(fieldDecision) {
 	case saysYes:
+		if !a.record("client.consent", "ok") {
+			return
+		}
 		if err := a.core.Store.PutConsent(a.r.Context(), a.consent()); err != nil {
 			a.core.LogFailure(a.logger, "storing a consent", err)
 			a.unavailable()
 			return
 		}
+		a.progress.Agreed = true
 	case saysLater:
-		if a.draft.Later = true; !a.setDraft(a.draft) {
-			return
-		}
+		a.progress.Later = true
 	case saysNo:
-		a.core.Cookies.Drop(a.w, websession.CookieClient)
-		webpage.Redirect(a.w, a.answer(authserver.ErrorAnswer(authserver.Invalid("access_denied", "the user did not agree"))))
+		if a.record("client.consent", "denied") {
+			a.forget()
+			webpage.Redirect(a.w, a.answer(authserver.ErrorAnswer(authserver.Invalid("access_denied", "the user did not agree"))))
+		}
 		return
 	default:
 		a.say(http.StatusBadRequest, titleForged, "It has no decision.")
 		return
 	}
-	webpage.Redirect(a.w, a.r.URL.RequestURI())
+	if a.keep(a.progress) {
+		webpage.Redirect(a.w, a.address())
+	}
 }
 
 // action names the effect of the page's forms: a token of one request is good for no other.
-func (a *authorizing) action() string { return paths.Authorize + " " + a.draft.Request }
-
-// isAuthorization reports whether a browser that logs in goes back to an authorization request.
-func isAuthorization(back string) bool { return strings.HasPrefix(back, paths.Authorize+"?") }
+func (a *authorizing) action() string { return paths.Authorize + " " + a.progress.Request }

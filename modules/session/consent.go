@@ -46,7 +46,7 @@ func (a *authorizing) question() consenting {
 	u, _ := authserver.ParseRedirect(a.asked.RedirectURI)
 	q := consenting{
 		Client: visible.Text(a.client.Name), Configured: a.oauth.Configured(a.client.ID), BackTo: a.backTo(), Local: u.Scheme == "http",
-		Days: max(1, int(lifetime.Hours()/24)), Address: a.r.URL.RequestURI(), Form: a.core.Logins.Browsers.FormToken(a.user.Session, a.action()),
+		Days: max(1, int(lifetime.Hours()/24)), Address: a.address(), Form: a.core.Logins.Browsers.FormToken(a.user.Session, a.action()),
 	}
 	if a.server != nil {
 		q.Server = visible.Text(a.server.Name)
@@ -69,7 +69,7 @@ func (a *authorizing) ask() {
 // offerAccount asks the user to connect the account that the server needs.
 func (a *authorizing) offerAccount() {
 	q := a.question()
-	back := url.Values{paramReturn: {a.core.PublicURL + a.r.URL.RequestURI()}}
+	back := url.Values{paramReturn: {a.core.PublicURL + a.address()}}
 	q.Connect = paths.ConnectPrefix + a.server.Slug + "?" + back.Encode()
 	a.showQuestion("Connect your account at "+q.Server+"?", q)
 }

@@ -62,11 +62,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	defer unpin()
 	defer app.Recover(w, h.logger)
 	if oauthapi.Concerns(r.URL.Path) {
-		if !core.Names.HostAllowed(r.Host) {
+		switch {
+		case r.URL.RawPath != "": // an encoded slash would be one path here and another one elsewhere
+			gateway.WriteNotFound(w)
+		case !core.Names.HostAllowed(r.Host):
 			gateway.RefuseHost(w)
-			return nil
+		default:
+			oauthapi.Serve(w, r, core, h.logger)
 		}
-		oauthapi.Serve(w, r, core, h.logger)
 		return nil
 	}
 	v := &visit{Handler: h, core: core, w: w, r: r}

@@ -42,29 +42,27 @@ func (v *visit) login() {
 		v.chooseIssuer(issuers, back)
 		return
 	}
-	v.beginLogin(issuer, back, isAuthorization(back))
+	v.beginLogin(oidclogin.Purpose{Return: back}, issuer)
 }
 
-// beginLogin sends the browser to an identity provider, and then to back. For an OAuth client it asks the provider for a
-// refresh token when offline is set.
-func (v *visit) beginLogin(issuer, back string, offline bool) {
+// beginLogin sends the browser to an identity provider.
+func (v *visit) beginLogin(purpose oidclogin.Purpose, issuer string) {
 	provider, ok := v.core.Logins.Provider(issuer)
 	if !ok {
 		v.say(http.StatusBadRequest, titleLogin, "Nobody logs in there.")
 		return
 	}
-	address, attempt, err := provider.Begin(v.r.Context(), back, offline)
+	address, attempt, err := provider.Begin(v.r.Context(), purpose)
 	if err == nil {
-		attempt.Client = isAuthorization(back)
 		var memo []byte
 		if memo, err = attempt.Encode(); err == nil {
-			v.core.Cookies.Set(v.w, websession.CookieLogin, v.core.Logins.Browsers.SealMemo(websession.CookieLogin, memo), oidclogin.Lifetime)
+			v.core.Cookies.SetOne(v.w, v.r, websession.CookieLogin, attempt.State, v.core.Logins.Browsers.SealMemo(websession.CookieLogin, memo), oidclogin.Lifetime)
 			webpage.Redirect(v.w, address)
 			return
 		}
 	}
 	v.logger.Error("beginning a login", zap.String("issuer", issuer), zap.Error(err))
-	v.failLogin(err, issuer, back)
+	v.failLogin(err, issuer, purpose.Return)
 }
 
 func (v *visit) chooseIssuer(issuers []string, back string) {
@@ -97,7 +95,8 @@ func (v *visit) loginCallback() {
 	}
 	switch {
 	case attempt.Offline && errors.Is(err, oidclogin.ErrDenied) && oauth.Code(err) == "invalid_scope":
-		v.beginLogin(attempt.Issuer, attempt.Return, false) // the provider lists the scope, but not for this client
+		// The provider lists the scope, but not for this client.
+		v.beginLogin(oidclogin.Purpose{Return: attempt.Return, Client: attempt.Client}, attempt.Issuer)
 		return
 	case err != nil:
 		v.refuseLogin(err, attempt)
@@ -108,10 +107,14 @@ func (v *visit) loginCallback() {
 		v.unavailable()
 		return
 	}
-	sealed, err := v.core.Logins.Browsers.Start(websession.Session{
+	session := websession.Session{
 		OrganizationID: who.OrganizationID, UserID: who.UserID, Issuer: attempt.Issuer, Client: provider.Client,
 		Zone: zoneOf(claims),
-	})
+	}
+	if v.user != nil && v.user.OrganizationID == who.OrganizationID && v.user.UserID == who.UserID {
+		session.ID = v.user.ID
+	}
+	sealed, err := v.core.Logins.Browsers.Start(session)
 	if err != nil {
 		v.logger.Error("making a session", zap.Error(err))
 		v.unavailable()
@@ -136,19 +139,26 @@ func zoneOf(claims *token.Claims) string {
 // attempt takes the login that this browser began, if the provider's answer belongs to it. It is valid once: the
 // browser loses it, and a copy of it is spent.
 func (v *visit) attempt() (attempt oidclogin.Attempt, query url.Values, ok bool) {
-	sealed := v.core.Cookies.Value(v.r, websession.CookieLogin)
-	v.core.Cookies.Drop(v.w, websession.CookieLogin)
-	memo, opened := v.core.Logins.Browsers.OpenMemo(websession.CookieLogin, sealed)
-	if len(v.r.URL.RawQuery) > maxQuery || !opened {
+	if len(v.r.URL.RawQuery) > maxQuery {
 		return attempt, nil, false
 	}
-	attempt, err := oidclogin.DecodeAttempt(memo)
+	query, err := url.ParseQuery(v.r.URL.RawQuery)
 	if err != nil {
 		return attempt, nil, false
 	}
-	query, err = url.ParseQuery(v.r.URL.RawQuery)
+	// Logins in other tabs have cookies of their own, and stay.
+	name := websession.NameOf(websession.CookieLogin, query.Get("state"))
+	sealed := v.core.Cookies.Value(v.r, name)
+	v.core.Cookies.Drop(v.w, name)
+	memo, opened := v.core.Logins.Browsers.OpenMemo(websession.CookieLogin, sealed)
+	if !opened {
+		return attempt, nil, false
+	}
+	if attempt, err = oidclogin.DecodeAttempt(memo); err != nil {
+		return attempt, nil, false
+	}
 	now := v.now() // one time for both: an attempt that ends between them is neither valid nor spent
-	if err != nil || !attempt.Matches(query, now) {
+	if !attempt.Matches(query, now) {
 		return attempt, nil, false
 	}
 	return attempt, query, spentLogins.take(attempt.State, attempt.Expires, now)

@@ -23,6 +23,8 @@ type Logins struct {
 	// Administrators returns the role that makes administrators of the users of an identity provider, where the gateway
 	// is the client audience; "" for none. It reports false when users do not log in there any more.
 	Administrators func(issuer, audience string) (role string, ok bool)
+	// Admits reports whether a client may act for users.
+	Admits func(client string) bool
 }
 
 // loginFacts holds the facts of a login with which its tokens were verified.
@@ -48,6 +50,8 @@ func (a *Authenticator) verifyLogin(ctx context.Context, unverified token.Unveri
 		return nil, &token.Error{Kind: token.ErrInvalid, Reason: loginEnded}
 	case err != nil:
 		return nil, err
+	case !a.logins.Admits(l.ClientID):
+		return nil, &token.Error{Kind: token.ErrInvalid, Reason: "the configuration does not admit the token's client any more"}
 	case l.UserID != claims.Subject, l.ClientID != text("client_id"), l.Resource != text("aud"):
 		return nil, &token.Error{Kind: token.ErrInvalid, Reason: "the token is not one of its login"}
 	}

@@ -30,6 +30,7 @@ type loginDoor struct {
 	user   storage.User
 	editor *authserver.Client
 	gone   bool // nobody logs in at the identity provider any more
+	shut   bool // the client is not admitted any more
 }
 
 func newLoginDoor(t *testing.T) *loginDoor {
@@ -50,7 +51,7 @@ func newLoginDoor(t *testing.T) *loginDoor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Authenticator.logins = &Logins{Issuer: gateway, Verifier: v, Administrators: func(issuer, audience string) (string, bool) {
+	l.Authenticator.logins = &Logins{Issuer: gateway, Verifier: v, Admits: func(string) bool { return !l.shut }, Administrators: func(issuer, audience string) (string, bool) {
 		return "admin", !l.gone && issuer == "https://id.test" && audience == "durward"
 	}}
 	first := l.bearer(l.issuer.Sign(nil)).Caller() // a user, whatever issuer named them
@@ -142,8 +143,7 @@ func TestLoginEnds(t *testing.T) {
 			return err
 		},
 		"revoked by its client": func(t *testing.T, l *loginDoor, tokens *logins.Tokens) error {
-			_, err := l.server.Revoke(t.Context(), l.editor, tokens.Refresh.Reveal())
-			return err
+			return l.server.Revoke(t.Context(), l.editor, tokens.Refresh.Reveal(), func(context.Context, storage.Login) error { return nil })
 		},
 		"consent taken back": func(t *testing.T, l *loginDoor, _ *logins.Tokens) error {
 			return l.store.EndConsents(t.Context(), l.user.OrganizationID, l.user.ID, l.editor.ID)
@@ -194,7 +194,11 @@ func TestLoginsElsewhere(t *testing.T) {
 	if _, err := l.at(tokens.Access, notesURL); !errors.Is(err, token.ErrInvalid) {
 		t.Errorf("nobody logs in there any more: %v", err)
 	}
-	l.gone = false
+	l.gone, l.shut = false, true
+	if _, err := l.at(tokens.Access, notesURL); !errors.Is(err, token.ErrInvalid) {
+		t.Errorf("a client that is not admitted any more: %v", err)
+	}
+	l.shut = false
 	if _, err := l.at(tokens.Access, notesURL); err != nil {
 		t.Fatal(err)
 	}

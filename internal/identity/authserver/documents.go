@@ -67,10 +67,12 @@ func (d *Documents) Client(ctx context.Context, id string) (*Client, error) {
 	if ok && d.now().Before(k.expires) {
 		return k.client, nil
 	}
+	waiting, cancel := context.WithTimeout(ctx, documentTimeout)
+	defer cancel()
 	select {
 	case d.slots <- struct{}{}:
 		defer func() { <-d.slots }()
-	case <-ctx.Done():
+	case <-waiting.Done():
 		return nil, ErrDocument
 	}
 	c, lifetime, err := d.fetch(ctx, id)

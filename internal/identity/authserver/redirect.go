@@ -52,19 +52,19 @@ func AnswerURI(redirect string, answer url.Values) string {
 	return redirect + separator + answer.Encode()
 }
 
-// FormSources returns the sources of a form-action policy that lets a form lead to a redirect URI, and onwards on this
-// machine: browsers apply the policy to redirects as well. An IPv6 address cannot be written in a policy, so there the
-// form may lead anywhere.
+// FormSources returns the sources of a form-action policy that lets a form lead to a redirect URI. Browsers apply the policy
+// to redirects as well, and a client may send its user on to any other of its hosts, so only the scheme is bound. An IPv6
+// address cannot be written in a policy: there the form may lead anywhere.
 func FormSources(redirect string) string {
 	u, ok := ParseRedirect(redirect)
 	if !ok || strings.Contains(u.Host, "[") {
 		return "*"
 	}
-	own := ""
-	if !loopback.IsHost(u.Host) {
-		own = " " + u.Scheme + "://" + u.Host
+	sources := "'self' https: http://localhost:* http://127.0.0.1:*"
+	if host := u.Hostname(); u.Scheme == "http" && host != "localhost" && host != "127.0.0.1" {
+		sources += " http://" + host + ":*"
 	}
-	return "'self' http://localhost:* http://127.0.0.1:*" + own
+	return sources
 }
 
 // RedirectOrigin returns the scheme, host and port of a redirect URI. Loopback addresses have no port: a native

@@ -72,8 +72,10 @@ func TestRedirectOrigin(t *testing.T) {
 
 func TestFormSources(t *testing.T) {
 	for redirect, want := range map[string]string{
-		"http://127.0.0.1:7/cb":  "'self' http://localhost:* http://127.0.0.1:*",
-		"https://a.test:8443/cb": "'self' http://localhost:* http://127.0.0.1:* https://a.test:8443",
+		"http://127.0.0.1:7/cb":  "'self' https: http://localhost:* http://127.0.0.1:*",
+		"http://127.0.0.2:7/cb":  "'self' https: http://localhost:* http://127.0.0.1:* http://127.0.0.2:*",
+		"https://a.test:8443/cb": "'self' https: http://localhost:* http://127.0.0.1:*",
+		"https://x;sandbox/cb":   "'self' https: http://localhost:* http://127.0.0.1:*",
 		"http://[::1]:7/cb":      "*",
 	} {
 		if got := FormSources(redirect); got != want {

@@ -61,7 +61,7 @@ func (s *Server) Redeem(ctx context.Context, client *authserver.Client, form url
 	case err != nil:
 		return nil, fmt.Errorf("redeeming a code: %w", err)
 	}
-	if err := fits(&l, client, form); err != nil {
+	if err := s.fits(&l, client, form); err != nil {
 		if _, ending := s.Store.EndLogin(ctx, l.OrganizationID, l.ID); ending != nil && !errors.Is(ending, storage.ErrNotFound) {
 			return nil, fmt.Errorf("ending a login: %w", ending)
 		}
@@ -71,17 +71,20 @@ func (s *Server) Redeem(ctx context.Context, client *authserver.Client, form url
 }
 
 // fits reports why a code is not for a request.
-func fits(l *storage.Login, client *authserver.Client, form url.Values) error {
+func (s *Server) fits(l *storage.Login, client *authserver.Client, form url.Values) error {
 	switch {
 	case l.ClientID != client.ID, l.RedirectURI != form.Get("redirect_uri"), !authserver.Proves(form.Get("code_verifier"), l.Challenge):
 		return authserver.Invalid("invalid_grant", "the code is not good, or not for this request")
 	}
-	return sameTarget(l, form)
+	return s.sameTarget(l, form)
 }
 
-// sameTarget reports when a request asks for another resource than the user agreed to (RFC 8707 section 2.2).
-func sameTarget(l *storage.Login, form url.Values) error {
-	_, err := authserver.Targets(form, func(target string) bool { return target == l.Resource })
+// sameTarget reports when a request asks for another resource than the user agreed to (RFC 8707 section 2.2). The
+// gateway's own address has two spellings: clients that parse it write a slash at its end.
+func (s *Server) sameTarget(l *storage.Login, form url.Values) error {
+	_, err := authserver.Targets(form, func(target string) bool {
+		return target == l.Resource || l.Resource == s.Issuer && target == s.Issuer+"/"
+	})
 	return err
 }
 
@@ -104,7 +107,7 @@ func (s *Server) Refresh(ctx context.Context, client *authserver.Client, form ur
 	case l.ClientID != client.ID:
 		return nil, refused
 	}
-	if err := sameTarget(&l, form); err != nil {
+	if err := s.sameTarget(&l, form); err != nil {
 		return nil, err
 	}
 	l, renews, err := s.Store.RefreshLogin(ctx, handle.Organization, handle.Login, handle.Generation, now, s.Idle, grace)
@@ -201,27 +204,37 @@ func (s *Server) issue(ctx context.Context, l storage.Login, refreshes bool) (*T
 }
 
 // Revoke ends the login of a refresh token of the client's (RFC 7009). A token of another client's is refused, one that is
-// not known is revoked already. Errors are *authserver.Error, or the store's.
-func (s *Server) Revoke(ctx context.Context, client *authserver.Client, text string) (ended *storage.Login, err error) {
+// not known is revoked already. record is told of the login before it ends; with its error nothing ends, so that a client
+// which tries again finds the login. Errors are *authserver.Error, record's, or the store's.
+func (s *Server) Revoke(ctx context.Context, client *authserver.Client, text string, record func(context.Context, storage.Login) error) error {
 	handle, ok := s.credentials.OpenRefresh(text)
 	if !ok {
-		return nil, nil //nolint:nilnil // nothing is to be ended
+		return nil
 	}
 	l, err := s.Store.Login(ctx, handle.Organization, handle.Login, s.Now())
 	switch {
-	case errors.Is(err, storage.ErrNotFound):
-		return nil, nil //nolint:nilnil // it has ended
+	case errors.Is(err, storage.ErrNotFound): // it has ended
+		return nil
 	case err != nil:
-		return nil, fmt.Errorf("reading a login: %w", err)
+		return fmt.Errorf("reading a login: %w", err)
 	case l.ClientID != client.ID:
-		return nil, authserver.Invalid("invalid_grant", "the token is another client's")
+		return authserver.Invalid("invalid_grant", "the token is another client's")
 	}
-	l, err = s.Store.EndLogin(ctx, l.OrganizationID, l.ID)
-	switch {
-	case errors.Is(err, storage.ErrNotFound):
-		return nil, nil //nolint:nilnil // somebody else has ended it
-	case err != nil:
-		return nil, fmt.Errorf("ending a login: %w", err)
+	if err := record(ctx, l); err != nil {
+		return err
 	}
-	return &l, nil
+	if _, err := s.Store.EndLogin(ctx, l.OrganizationID, l.ID); err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return fmt.Errorf("ending a login: %w", err)
+	}
+	return nil
+}
+
+// Genuine reports whether a request to the token or revocation endpoint holds a code or a refresh token that this server
+// made, whether it is still good or not. Only then a client's metadata document is worth fetching: anybody can send the
+// address of a document.
+func (s *Server) Genuine(form url.Values) bool {
+	_, code := s.credentials.OpenCode(form.Get("code"))
+	_, refresh := s.credentials.OpenRefresh(form.Get("refresh_token"))
+	_, revoked := s.credentials.OpenRefresh(form.Get("token"))
+	return code || refresh || revoked
 }

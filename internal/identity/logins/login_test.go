@@ -211,8 +211,9 @@ func TestLastTokens(t *testing.T) {
 func TestRevoke(t *testing.T) {
 	n := newNode(t)
 	tokens := n.logIn(t, nil)
-	revoke := func(client *authserver.Client, text string) (*storage.Login, error) {
-		return n.Revoke(t.Context(), client, text)
+	revoke := func(client *authserver.Client, text string) (recorded *storage.Login, err error) {
+		err = n.Revoke(t.Context(), client, text, func(_ context.Context, l storage.Login) error { recorded = &l; return nil })
+		return recorded, err
 	}
 	editor := n.client(t, "editor")
 	for _, text := range []string{"", "dwr_AAAA", tokens.Access.Reveal() + "x"} {
@@ -225,6 +226,10 @@ func TestRevoke(t *testing.T) {
 	if !n.lives(t, tokens.Login) {
 		t.Error("another client ended the login")
 	}
+	away := errors.New("nothing can be recorded")
+	if err := n.Revoke(t.Context(), editor, tokens.Refresh.Reveal(), func(context.Context, storage.Login) error { return away }); !errors.Is(err, away) || !n.lives(t, tokens.Login) {
+		t.Errorf("a login ended without a record: %v", err)
+	}
 	if ended, err := revoke(editor, tokens.Refresh.Reveal()); err != nil || ended == nil || ended.ID != tokens.Login.ID {
 		t.Errorf("ended %+v, error %v", ended, err)
 	}
@@ -233,6 +238,42 @@ func TestRevoke(t *testing.T) {
 	}
 	_, err = n.refresh(t, tokens.Refresh)
 	wantCode(t, "a refresh after that", err, "invalid_grant")
+}
+
+// TestGenuine asks which requests hold a credential of the server's.
+func TestGenuine(t *testing.T) {
+	n := newNode(t)
+	code := n.begin(t, nil)
+	refresh := n.logIn(t, nil).Refresh.Reveal()
+	for _, form := range []url.Values{{"code": {code}}, {"refresh_token": {refresh}}, {"token": {refresh}}} {
+		if !n.Genuine(form) {
+			t.Errorf("%v is not", form)
+		}
+	}
+	for _, form := range []url.Values{nil, {"code": {refresh}}, {"refresh_token": {code}}, {"token": {code}}, {"code": {code + "x"}}, {"token": {"dwr_AAAA"}}} {
+		if n.Genuine(form) {
+			t.Errorf("%v is", form)
+		}
+	}
+}
+
+// TestGatewaySpelling exchanges the code of a login with the gateway as a whole, whose address a client wrote with a slash.
+func TestGatewaySpelling(t *testing.T) {
+	n := newNode(t)
+	code := n.begin(t, func(_ *Draft, a *Agreement) { a.Resource = issuer })
+	form := redeeming(code)
+	form.Set("resource", issuer+"/")
+	tokens, err := n.Redeem(t.Context(), n.client(t, "editor"), form)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.verify(t, tokens.Access, resource); err != nil {
+		t.Error(err)
+	}
+	form = redeeming(n.begin(t, nil))
+	form.Set("resource", resource+"/")
+	_, err = n.Redeem(t.Context(), n.client(t, "editor"), form)
+	wantCode(t, "a server's address with a slash", err, "invalid_target")
 }
 
 // TestRenew checks what a refresh does with the identity provider's answer.

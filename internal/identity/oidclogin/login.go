@@ -100,34 +100,37 @@ func New(o Options) *Provider {
 	return &Provider{Options: o}
 }
 
+// Purpose says what a login is for.
+type Purpose struct {
+	Return  string `json:"return"`               // where the browser goes afterwards
+	Client  bool   `json:"for_client,omitempty"` // it is for an OAuth client, and does not only log in with the browser
+	Offline bool   `json:"offline,omitempty"`    // a refresh token is asked for
+}
+
 // Attempt holds a login that has begun. Only the gateway may read it: it is sealed into the browser's cookie.
 type Attempt struct {
 	Issuer   string
 	State    string
 	Nonce    string
 	Verifier seal.Secret
-	Return   string // where the browser goes afterwards
-	Expires  time.Time
-	Offline  bool // a refresh token was asked for
-	Client   bool // it is for an OAuth client, and does not only log in with the browser
+	Purpose
+	Expires time.Time
 }
 
 // sealedAttempt is the form in which an attempt is sealed. Its verifier is in plain text: it exists only during
 // sealing or opening.
 type sealedAttempt struct {
-	Issuer   string    `json:"issuer"`
-	State    string    `json:"state"`
-	Nonce    string    `json:"nonce"`
-	Verifier string    `json:"verifier"`
-	Return   string    `json:"return"`
-	Expires  time.Time `json:"expires"`
-	Offline  bool      `json:"offline,omitempty"`
-	Client   bool      `json:"for_client,omitempty"`
+	Issuer   string `json:"issuer"`
+	State    string `json:"state"`
+	Nonce    string `json:"nonce"`
+	Verifier string `json:"verifier"`
+	Purpose
+	Expires time.Time `json:"expires"`
 }
 
 // Encode writes an attempt for sealing.
 func (a Attempt) Encode() ([]byte, error) {
-	return json.Marshal(sealedAttempt{a.Issuer, a.State, a.Nonce, a.Verifier.Reveal(), a.Return, a.Expires, a.Offline, a.Client})
+	return json.Marshal(sealedAttempt{a.Issuer, a.State, a.Nonce, a.Verifier.Reveal(), a.Purpose, a.Expires})
 }
 
 // DecodeAttempt reads a result of Encode.
@@ -136,23 +139,22 @@ func DecodeAttempt(plain []byte) (Attempt, error) {
 	if err := json.Unmarshal(plain, &s); err != nil {
 		return Attempt{}, fmt.Errorf("decoding a login: %w", err)
 	}
-	return Attempt{s.Issuer, s.State, s.Nonce, seal.NewSecret(s.Verifier), s.Return, s.Expires, s.Offline, s.Client}, nil
+	return Attempt{s.Issuer, s.State, s.Nonce, seal.NewSecret(s.Verifier), s.Purpose, s.Expires}, nil
 }
 
-// Begin starts a login, and returns the address to which the browser is sent. With offline it asks for a refresh token.
-// Errors are ErrProvider.
-func (p *Provider) Begin(ctx context.Context, returnTo string, offline bool) (address string, a Attempt, err error) {
+// Begin starts a login, and returns the address to which the browser is sent. Errors are ErrProvider.
+func (p *Provider) Begin(ctx context.Context, purpose Purpose) (address string, a Attempt, err error) {
 	d, err := p.metadata(ctx)
 	if err != nil {
 		return "", Attempt{}, err
 	}
 	pkce := oauth.NewPKCE()
 	a = Attempt{
-		Issuer: p.Issuer, State: oauth.NewState(), Nonce: oauth.NewNonce(), Verifier: pkce.Verifier, Return: returnTo,
-		Expires: p.Now().Add(Lifetime), Offline: offline,
+		Issuer: p.Issuer, State: oauth.NewState(), Nonce: oauth.NewNonce(), Verifier: pkce.Verifier, Purpose: purpose,
+		Expires: p.Now().Add(Lifetime),
 	}
 	address, err = p.OAuth.AuthorizationURL(oauth.AuthorizationRequest{
-		Endpoint: d.Endpoints.AuthorizationEndpoint, ClientID: p.Client, RedirectURI: p.RedirectURI, Scopes: scopes(d, offline),
+		Endpoint: d.Endpoints.AuthorizationEndpoint, ClientID: p.Client, RedirectURI: p.RedirectURI, Scopes: scopes(d, purpose.Offline),
 		State: a.State, Challenge: pkce.Challenge, Nonce: a.Nonce,
 	})
 	if err != nil {

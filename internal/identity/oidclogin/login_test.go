@@ -165,7 +165,7 @@ func (p *idp) provider(t *testing.T, secret string) (*Provider, *clock) {
 // begin begins a login whose nonce the provider will repeat, and returns the answer that it gives.
 func (p *idp) begin(t *testing.T, o *Provider) (Attempt, url.Values) {
 	t.Helper()
-	_, a, err := o.Begin(t.Context(), "/approvals", false)
+	_, a, err := o.Begin(t.Context(), Purpose{Return: "/approvals"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func (p *idp) begin(t *testing.T, o *Provider) (Attempt, url.Values) {
 func TestLogin(t *testing.T) {
 	p := newIDP(t)
 	o, _ := p.provider(t, "")
-	address, a, err := o.Begin(t.Context(), "/approvals/1", false)
+	address, a, err := o.Begin(t.Context(), Purpose{Return: "/approvals/1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func TestLoginWithSecret(t *testing.T) {
 	// The provider moves, and a day later that is known.
 	p.set(func() { p.metadata = map[string]any{"authorization_endpoint": p.URL + "/elsewhere"} })
 	clock.advance(metadataLifetime)
-	if address, _, err := o.Begin(t.Context(), "/", false); err != nil || !strings.HasPrefix(address, p.URL+"/elsewhere?") {
+	if address, _, err := o.Begin(t.Context(), Purpose{Return: "/"}); err != nil || !strings.HasPrefix(address, p.URL+"/elsewhere?") {
 		t.Errorf("%s, %v", address, err)
 	}
 }
@@ -314,7 +314,7 @@ func TestMetadataRefused(t *testing.T) {
 			p := newIDP(t)
 			o, _ := p.provider(t, "")
 			p.set(func() { p.metadata = change.(map[string]any) })
-			if address, _, err := o.Begin(t.Context(), "/", false); !errors.Is(err, ErrProvider) || address != "" {
+			if address, _, err := o.Begin(t.Context(), Purpose{Return: "/"}); !errors.Is(err, ErrProvider) || address != "" {
 				t.Errorf("%s, %v", address, err)
 			}
 		})
@@ -322,7 +322,7 @@ func TestMetadataRefused(t *testing.T) {
 	p := newIDP(t)
 	o, _ := p.provider(t, "")
 	p.Close()
-	if _, _, err := o.Begin(context.WithoutCancel(t.Context()), "/", false); !errors.Is(err, ErrProvider) {
+	if _, _, err := o.Begin(context.WithoutCancel(t.Context()), Purpose{Return: "/"}); !errors.Is(err, ErrProvider) {
 		t.Errorf("a provider that is down: %v", err)
 	}
 }

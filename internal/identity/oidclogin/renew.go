@@ -17,6 +17,8 @@ var ErrEnded = errors.New("the identity provider ended the login")
 type Renewal struct {
 	// Claims describes the user now; nil when the answer says nothing of the user.
 	Claims *token.Claims
+	// Partial reports that userinfo alone gave the claims. It may lack some that ID tokens have.
+	Partial bool
 	// Refresh is the next refresh token; empty when the former one stays good.
 	Refresh seal.Secret
 }
@@ -45,7 +47,7 @@ func (p *Provider) Renew(ctx context.Context, subject string, refresh seal.Secre
 		}
 		return renewal, fmt.Errorf("%w: %w", ErrProvider, err)
 	}
-	renewal := Renewal{Refresh: tokens.Refresh}
+	renewal := Renewal{Refresh: tokens.Refresh, Partial: tokens.IDToken.Empty()}
 	renewal.Claims, err = p.claimsNow(ctx, subject, d, tokens)
 	return renewal, err
 }

@@ -14,7 +14,7 @@ import (
 // TestSilent checks L01: a login that has begun does not show its verifier, and has the form of former versions in
 // the cookie.
 func TestSilent(t *testing.T) {
-	a := oidclogin.Attempt{Issuer: "i", State: "s", Nonce: "n", Verifier: seal.NewSecret(sealtest.Canary), Return: "/r", Expires: time.Unix(1, 0).UTC()}
+	a := oidclogin.Attempt{Issuer: "i", State: "s", Nonce: "n", Verifier: seal.NewSecret(sealtest.Canary), Purpose: oidclogin.Purpose{Return: "/r"}, Expires: time.Unix(1, 0).UTC()}
 	sealtest.Silent(t, a, &a)
 	plain, err := a.Encode()
 	want := `{"issuer":"i","state":"s","nonce":"n","verifier":"` + sealtest.Canary + `","return":"/r","expires":"1970-01-01T00:00:01Z"}`

@@ -78,7 +78,7 @@ func TestUserinfoElsewhere(t *testing.T) {
 	p := newIDP(t)
 	o, _ := p.provider(t, "")
 	p.set(func() { p.metadata = map[string]any{"userinfo_endpoint": "http://169.254.169.254/userinfo"} })
-	if _, _, err := o.Begin(t.Context(), "/", false); !errors.Is(err, ErrProvider) {
+	if _, _, err := o.Begin(t.Context(), Purpose{Return: "/"}); !errors.Is(err, ErrProvider) {
 		t.Errorf("S01 an internal address: %v", err)
 	}
 	p.set(func() { p.metadata = map[string]any{"userinfo_endpoint": nil} })

@@ -1,6 +1,8 @@
 package websession
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"net/http"
 	"net/url"
 	"strings"
@@ -41,6 +43,36 @@ func (c Cookies) Set(w http.ResponseWriter, name, value string, age time.Duratio
 	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure wherever it can be: browsers refuse it over plain http, which only loopback has
 		Name: c.name(name), Value: value, Path: "/", MaxAge: int(age / time.Second), HttpOnly: true, Secure: c.secure(), SameSite: http.SameSiteLaxMode,
 	})
+}
+
+// maxAtOnce is the number of cookies of one kind that a browser keeps for what it does at one time. Each has up to 4 KiB,
+// and servers in front of the gateway limit all of them together.
+const maxAtOnce = 3
+
+// NameOf returns the name of the cookie of a kind for one of several things that a browser does at one time, such as
+// logins in two tabs. key may be anything.
+func NameOf(kind, key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return kind + "." + hex.EncodeToString(sum[:8])
+}
+
+// SetOne sets the cookie of a kind for a key. When the browser has too many others of that kind, it loses one of them.
+func (c Cookies) SetOne(w http.ResponseWriter, r *http.Request, kind, key, value string, age time.Duration) {
+	own, others := NameOf(kind, key), 0
+	begin, end, _ := strings.Cut(c.name(kind+".\x00"), "\x00")
+	for _, cookie := range r.Cookies() {
+		if !strings.HasPrefix(cookie.Name, begin) || !strings.HasSuffix(cookie.Name, end) {
+			continue
+		}
+		other := kind + "." + strings.TrimSuffix(strings.TrimPrefix(cookie.Name, begin), end)
+		if other == own {
+			continue
+		}
+		if others++; others >= maxAtOnce {
+			c.Drop(w, other)
+		}
+	}
+	c.Set(w, own, value, age)
 }
 
 // Drop takes a cookie out of the browser.

@@ -44,10 +44,14 @@ func NewSealer(keys *seal.Keyring, site string, now func() time.Time) *Sealer {
 	}
 }
 
-// Start seals a new session. It sets the session's id and times.
+// Start seals a new session. It sets the session's times, and its id unless it has one: that of the session before it, of
+// the same user, so that forms in other tabs stay good.
 func (s *Sealer) Start(session Session) (string, error) {
 	now := s.now().UTC()
-	session.ID, session.IssuedAt, session.ExpiresAt = rand.Text(), now, now.Add(Lifetime)
+	session.IssuedAt, session.ExpiresAt = now, now.Add(Lifetime)
+	if session.ID == "" {
+		session.ID = rand.Text()
+	}
 	plain, err := json.Marshal(session)
 	if err != nil {
 		return "", fmt.Errorf("encoding session: %w", err)

@@ -3,6 +3,8 @@ package websession
 import (
 	"context"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -152,4 +154,36 @@ func FuzzOpen(f *testing.F) {
 			t.Fatal("a forged session")
 		}
 	})
+}
+
+// TestCookiesAtOnce sets more cookies of one kind than a browser keeps, over https and on this machine.
+func TestCookiesAtOnce(t *testing.T) {
+	for _, public := range []string{"https://gate.test", "http://127.0.0.1:8080"} {
+		c := Cookies{PublicURL: public}
+		jar := map[string]*http.Cookie{}
+		for _, key := range []string{"a", "b", "c", "a", "d", "e"} {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, public, nil)
+			for _, cookie := range jar {
+				r.AddCookie(cookie)
+			}
+			r.AddCookie(&http.Cookie{Name: c.name(CookieSession), Value: "s"})
+			w := httptest.NewRecorder()
+			c.SetOne(w, r, CookieLogin, key, "for "+key, time.Minute)
+			for _, set := range w.Result().Cookies() {
+				if jar[set.Name] = set; set.MaxAge < 0 {
+					delete(jar, set.Name)
+				}
+			}
+			r = httptest.NewRequestWithContext(t.Context(), http.MethodGet, public, nil)
+			for _, cookie := range jar {
+				r.AddCookie(cookie)
+			}
+			if got := c.Value(r, NameOf(CookieLogin, key)); got != "for "+key || len(jar) > maxAtOnce || jar[c.name(CookieSession)] != nil {
+				t.Errorf("%s: %q, of %v", key, got, jar)
+			}
+		}
+		if len(jar) != maxAtOnce {
+			t.Errorf("%s: %d are left", public, len(jar))
+		}
+	}
 }

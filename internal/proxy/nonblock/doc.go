@@ -1,7 +1,7 @@
 // Package nonblock reads and writes TCP sockets with system calls that Go's scheduler does not notice. The sockets of
 // package net never block, so the scheduler has nothing to do meanwhile. To notice a call costs it some hundred
 // instructions. On a processor that is mostly idle it also wakes a thread (sysmon) that watches over the call. That is
-// a fifth to a third of the processor time of an event that passes through (P5 in docs/performance.md).
+// an eighth to a fifth of the processor time of an event that passes through (P5 in docs/performance.md).
 //
 // Package net still waits for a socket that has no bytes or no room, and keeps the deadlines.
 //

@@ -3,8 +3,10 @@
 package authorization
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,6 +23,7 @@ import (
 	"github.com/durward-gateway/durward/internal/identity/token"
 	"github.com/durward-gateway/durward/internal/proxy/netguard"
 	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/internal/strictjson"
 	"github.com/durward-gateway/durward/modules/app/browsers"
 	"github.com/durward-gateway/durward/modules/app/issuers"
 	"github.com/durward-gateway/durward/modules/app/paths"
@@ -98,7 +101,7 @@ func (s *Server) Accepted() (*authn.Logins, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up the authorization server: %w", err)
 	}
-	return &authn.Logins{Issuer: s.options.PublicURL, Verifier: verifier, Administrators: s.administrators}, nil
+	return &authn.Logins{Issuer: s.options.PublicURL, Verifier: verifier, Administrators: s.administrators, Admits: s.options.Rules.Admits}, nil
 }
 
 // administrators implements authn.Logins.
@@ -124,6 +127,11 @@ func (s *Server) renew(ctx context.Context, l storage.Login, refresh seal.Secret
 	case err != nil || answer.Claims == nil:
 		return renewal, err
 	}
+	if answer.Partial {
+		if err := complete(answer.Claims, l.Facts.Claims); err != nil {
+			return renewal, err
+		}
+	}
 	who, err := s.authenticator.Login(ctx, answer.Claims)
 	switch {
 	case errors.Is(err, caller.ErrForbidden), errors.Is(err, storage.ErrForeignOrganization), errors.Is(err, authn.ErrMachine):
@@ -135,6 +143,24 @@ func (s *Server) renew(ctx context.Context, l storage.Login, refresh seal.Secret
 	}
 	renewal.Facts = authn.FactsOf(who, answer.Claims)
 	return renewal, nil
+}
+
+// complete adds the former claims of a user to those of userinfo, which may lack the organization, roles or groups: without
+// them the login would end, or lose its rights, because the provider sends no ID token at a refresh (OpenID Connect Core
+// section 12.2).
+func complete(claims *token.Claims, former string) error {
+	all := make(map[string]json.RawMessage)
+	for _, text := range [][]byte{[]byte(cmp.Or(former, "{}")), claims.Object.AppendWithout(nil, func([]byte) bool { return false })} {
+		if err := json.Unmarshal(text, &all); err != nil {
+			return fmt.Errorf("reading the claims of a login: %w", err)
+		}
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		return fmt.Errorf("writing the claims of a login: %w", err)
+	}
+	claims.Object, err = strictjson.Parse(text, strictjson.Limits{})
+	return err
 }
 
 // Target reports whether tokens are issued for a resource: the gateway, or one of its MCP servers, whether a server of

@@ -82,6 +82,11 @@ func (s *AuthorizationServer) Check() error {
 	if life, idle := s.lifetimes(); idle > life {
 		return fmt.Errorf("authorization_server: a login cannot be unused for %s when it ends after %s", idle, life)
 	}
+	return s.CheckClients()
+}
+
+// CheckClients returns the first mistake in the rules for clients.
+func (s *AuthorizationServer) CheckClients() error {
 	for _, word := range s.Clients {
 		if (word == ClientsAny || word == ClientsKnown) && len(s.Clients) > 1 {
 			return fmt.Errorf("oauth_clients: %s stands alone", word)
@@ -151,7 +156,7 @@ func (s *AuthorizationServer) Admits(id string) bool {
 		return false
 	}
 	u, err := url.Parse(id)
-	return err == nil && u.Host != "" && slices.Contains(s.Clients, strings.ToLower(u.Host))
+	return err == nil && u.Host != "" && slices.ContainsFunc(s.Clients, func(host string) bool { return strings.EqualFold(host, u.Host) })
 }
 
 // Configures reports whether a client is one of the configuration.

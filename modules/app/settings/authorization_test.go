@@ -48,9 +48,9 @@ func TestAuthorizationServerAdmits(t *testing.T) {
 	}{
 		"none":  {nil, true, true, []string{"x", "https://a.test/id"}, nil},
 		"any":   {&AuthorizationServer{Clients: []string{"any"}}, true, true, []string{"x", "https://a.test/id"}, nil},
-		"known": {&AuthorizationServer{Clients: []string{"known"}, Known: known}, false, false, []string{"editor"}, []string{"x", "https://known/id"}},
+		"known": {&AuthorizationServer{Clients: []string{"known"}, Known: known}, false, false, []string{"editor"}, []string{"x", "https://known/id", "https://any/id"}},
 		"hosts": {
-			&AuthorizationServer{Clients: []string{"claude.ai"}, Known: known}, false, true, []string{"editor", "https://claude.ai/id", "https://CLAUDE.ai/id"},
+			&AuthorizationServer{Clients: []string{"Claude.ai"}, Known: known}, false, true, []string{"editor", "https://claude.ai/id", "https://CLAUDE.ai/id"},
 			[]string{"x", "https://claude.ai.evil.test/id", "https://evil.test/claude.ai", "https://claude.ai:8443/id", "claude.ai"},
 		},
 	} {

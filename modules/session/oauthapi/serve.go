@@ -4,10 +4,13 @@
 package oauthapi
 
 import (
+	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -101,7 +104,7 @@ func (c *call) exchange(w http.ResponseWriter, r *http.Request) (*logins.Tokens,
 	if err := authserver.CheckForm(form); err != nil {
 		return nil, err
 	}
-	client, err := authserver.Authenticate(w, r, form, c.server.Client)
+	client, err := authserver.Authenticate(w, r, form, c.finds(form))
 	if err != nil {
 		return nil, err
 	}
@@ -159,21 +162,34 @@ func (c *call) end(w http.ResponseWriter, r *http.Request) error {
 	if err := authserver.CheckForm(form); err != nil {
 		return err
 	}
-	client, err := authserver.Authenticate(w, r, form, c.server.Client)
+	client, err := authserver.Authenticate(w, r, form, c.finds(form))
 	if err != nil {
 		return err
 	}
 	if form.Get("token") == "" {
 		return authserver.Invalid("invalid_request", "token is missing")
 	}
-	ended, err := c.server.Revoke(r.Context(), client, form.Get("token"))
-	if err != nil || ended == nil {
-		return err
-	}
-	return c.core.Audit.Event(r.Context(), ended.OrganizationID, storage.AuditEntry{
-		Kind: storage.AuditLogin, Event: "client.logout", UserID: ended.UserID, Client: ended.ClientID, Outcome: "ok",
-		Detail: map[string]any{"login": ended.ID},
+	return c.server.Revoke(r.Context(), client, form.Get("token"), func(ctx context.Context, l storage.Login) error {
+		return c.core.Audit.Event(ctx, l.OrganizationID, storage.AuditEntry{
+			Kind: storage.AuditLogin, Event: "client.logout", UserID: l.UserID, Client: l.ClientID, Outcome: "ok",
+			Detail: map[string]any{"login": l.ID},
+		})
 	})
+}
+
+// finds returns the look-up of the client of a request. A client's metadata document is fetched only for a request with a
+// code or a token of this server's: otherwise anybody could make the gateway fetch, and use up the fetches of others.
+func (c *call) finds(form url.Values) func(context.Context, string) (*authserver.Client, error) {
+	return func(ctx context.Context, id string) (*authserver.Client, error) {
+		if strings.Contains(id, "://") && !c.server.Genuine(form) {
+			return nil, authserver.ErrNoClient
+		}
+		found, err := c.server.Client(ctx, id)
+		if errors.Is(err, authserver.ErrDocument) { // a client takes invalid_client for final, and forgets its login
+			return nil, &authserver.Error{Code: "temporarily_unavailable", Description: "the client's metadata document cannot be fetched now", Status: http.StatusServiceUnavailable}
+		}
+		return found, err
+	}
 }
 
 // fail answers with an error. What is not the request's fault is logged.
