@@ -160,7 +160,7 @@ func (c *oauthClient) try(path string, token any) int {
 // TestAuthorizationServer logs a user in with a client that registered itself, and uses, renews and revokes its tokens.
 func TestAuthorizationServer(t *testing.T) {
 	t.Parallel()
-	d := devGateway(t, "", "authorization_server on")
+	d := devGateway(t, "", "")
 	c := newOAuthClient(t, d.url, newLanding(t)+"/back")
 	alice := newPerson(t)
 	page := c.open(alice, "alice@example.test", nil).want(t, http.StatusOK)
@@ -217,7 +217,7 @@ func TestAuthorizationServer(t *testing.T) {
 // TestAuthorizationAttacks sends wrong requests to the authorization server (attack rows A and J).
 func TestAuthorizationAttacks(t *testing.T) {
 	t.Parallel()
-	d := devGateway(t, "", "authorization_server on")
+	d := devGateway(t, "", "")
 	landing := newLanding(t)
 	c := newOAuthClient(t, d.url, landing+"/back")
 	alice := newPerson(t)

@@ -236,7 +236,7 @@ func TestBrowserLogsInToConnect(t *testing.T) {
 // lead on to the client.
 func TestBrowserLetsAClientIn(t *testing.T) {
 	t.Parallel()
-	d := devGateway(t, "", "authorization_server on")
+	d := devGateway(t, "", "")
 	landing := newLanding(t)
 	c := newOAuthClient(t, d.url, landing+"/back")
 	b := rig.StartBrowser(t)
@@ -249,6 +249,11 @@ func TestBrowserLetsAClientIn(t *testing.T) {
 	b.Picture("consent-account")
 	if p = b.Click("Later"); !strings.HasPrefix(p.URL, landing+"/back?code=") {
 		t.Errorf("the browser ended at %s: %s", p.URL, p.Text)
+	}
+	if back, err := url.Parse(p.URL); err != nil {
+		t.Error(err)
+	} else if status, got := c.redeem(back.Query().Get("code"), nil); status != http.StatusOK {
+		t.Errorf("the code: %d %v", status, got)
 	}
 
 	// With the account connected on the way.
@@ -265,6 +270,11 @@ func TestBrowserLetsAClientIn(t *testing.T) {
 	if !strings.HasPrefix(p.URL, landing+"/back?code=") {
 		t.Errorf("the browser ended at %s: %s", p.URL, p.Text)
 	}
+
+	b.Contains(b.Open(d.url+"/clients"), "Clients that act for you", "An <editor>", "not verified", "demo: since")
+	b.Picture("clients")
+	b.Contains(b.Click("Forget"), "No client acts for you")
+	b.Picture("clients-none")
 
 	b.Open(c.address(map[string]string{"state": "denied"}))
 	if p = b.Click("Deny"); !strings.HasPrefix(p.URL, landing+"/back?error=access_denied") {

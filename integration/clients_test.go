@@ -3,7 +3,7 @@ package integration
 import (
 	"context"
 	"fmt"
-	"io"
+	"html"
 	"net/http"
 	"net/url"
 	"os"
@@ -59,15 +59,15 @@ func TestClientsLogIn(t *testing.T) {
 // loginWithGoSDK lets go-sdk's client log in and returns the answer of whoami.
 func loginWithGoSDK(t *testing.T, server string) string {
 	t.Helper()
-	browser := newClient(t)
-	const redirect = "http://127.0.0.1:1/callback"
+	user := newPerson(t)
+	redirect := newLanding(t) + "/callback"
 	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
 		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
 			RedirectURIs: []string{redirect}, ClientName: "go-sdk", TokenEndpointAuthMethod: "none",
 			GrantTypes: []string{"authorization_code", "refresh_token"},
 		}},
 		AuthorizationCodeFetcher: func(_ context.Context, arguments *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
-			back, err := logInAs(browser, arguments.URL, clientUser)
+			back, err := user.letIn(arguments.URL, redirect, clientUser)
 			if err != nil {
 				return nil, err
 			}
@@ -94,30 +94,36 @@ func loginWithGoSDK(t *testing.T, server string) string {
 	return textOf(result)
 }
 
-// logInAs plays the user's browser at the development identity provider and returns the query that it sends back to the
-// client.
-func logInAs(browser *http.Client, address, user string) (url.Values, error) {
-	response, err := browser.Get(address)
-	if err != nil {
-		return nil, err
+// letIn plays the browser of a user who logs in at a client's authorization request, agrees to the client and connects no
+// account. It returns the parameters with which the browser comes back.
+func (p *person) letIn(address, redirect, email string) (url.Values, error) {
+	page := p.visit(address)
+	for range 4 {
+		for _, v := range p.seen {
+			if strings.HasPrefix(v.location, redirect+"?") {
+				back, err := url.Parse(v.location)
+				if err != nil {
+					return nil, err
+				}
+				return back.Query(), nil
+			}
+		}
+		last := p.seen[len(p.seen)-1]
+		question := consentForm.FindStringSubmatch(string(page.body))
+		switch {
+		case devTicket.Match(page.body):
+			page = p.pick(page, email)
+		case question != nil:
+			decision := "approve"
+			if strings.Contains(string(page.body), `value="later"`) {
+				decision = "later"
+			}
+			page = p.submit(last.url.Scheme+"://"+last.url.Host+html.UnescapeString(question[1]), url.Values{"form": {question[2]}, "decision": {decision}})
+		default:
+			return nil, fmt.Errorf("neither a login nor a question: %d %s", page.status, page.body)
+		}
 	}
-	page, err := io.ReadAll(response.Body)
-	response.Body.Close()
-	ticket := devTicket.FindSubmatch(page)
-	if err != nil || ticket == nil {
-		return nil, fmt.Errorf("no login form at %s: status %d: %w", address, response.StatusCode, err)
-	}
-	form, _, _ := strings.Cut(address, "?")
-	response, err = browser.PostForm(form, url.Values{"ticket": {string(ticket[1])}, "user": {user}})
-	if err != nil {
-		return nil, err
-	}
-	response.Body.Close()
-	back, err := response.Location()
-	if err != nil {
-		return nil, fmt.Errorf("login: status %d: %w", response.StatusCode, err)
-	}
-	return back.Query(), nil
+	return nil, fmt.Errorf("the browser does not come back from %s", address)
 }
 
 // officialClients returns the directory of the SDKs of TypeScript.

@@ -16,21 +16,46 @@ const { Client, StreamableHTTPClientTransport, UnauthorizedError } =
         ...(await load('@modelcontextprotocol/sdk/client/auth.js')),
       };
 
-// browse opens the provider's login page and picks the user; it ends where the provider sends the browser back to.
+const back = 'http://127.0.0.1:1/callback';
+const cookies = new Map();
+
+// open opens an address, or sends a form there, and goes on where redirects lead: to a page, or back to the client.
+async function open(address, form) {
+  for (;;) {
+    const answer = await fetch(address, {
+      method: form ? 'POST' : 'GET', redirect: 'manual', body: form && new URLSearchParams(form),
+      headers: { cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join('; ') },
+    });
+    for (const set of answer.headers.getSetCookie()) {
+      const [, name, value] = set.match(/^([^=]+)=([^;]*)/);
+      cookies.set(name, value);
+    }
+    const next = answer.headers.get('location') ?? answer.headers.get('refresh')?.split('url=')[1];
+    if (!next) return { address, text: await answer.text() };
+    address = new URL(next, address);
+    form = undefined;
+    if (address.href.startsWith(back)) return { returned: address.searchParams };
+  }
+}
+
+// browse logs the user in, agrees to the client, and connects no account.
 async function browse(address) {
-  const page = await (await fetch(address)).text();
-  const ticket = page.match(/name="ticket" value="([^"]+)"/)?.[1];
-  if (!ticket) throw new Error(`no login form at ${address}: ${page}`);
-  const answer = await fetch(address.origin + address.pathname, {
-    method: 'POST', redirect: 'manual', body: new URLSearchParams({ ticket, user }),
-  });
-  if (answer.status !== 303) throw new Error(`login: status ${answer.status}: ${await answer.text()}`);
-  return new URL(answer.headers.get('location')).searchParams;
+  let page = await open(address);
+  while (!page.returned) {
+    const ticket = page.text.match(/name="ticket" value="([^"]+)"/)?.[1];
+    const question = page.text.match(/action="(\/oauth\/authorize[^"]*)"[^>]*>\s*<input type="hidden" name="form" value="([^"]+)"/);
+    if (ticket) page = await open(new URL(page.address.pathname, page.address), { ticket, user });
+    else if (question) {
+      const decision = page.text.includes('value="later"') ? 'later' : 'approve';
+      page = await open(new URL(question[1].replaceAll('&amp;', '&'), page.address), { form: question[2], decision });
+    } else throw new Error(`neither a login nor a question at ${page.address}: ${page.text}`);
+  }
+  return page.returned;
 }
 
 // The client's own memory, as the SDK's documentation asks for it.
 class Memory {
-  redirectUrl = 'http://127.0.0.1:1/callback';
+  redirectUrl = back;
   clientMetadata = { client_name: `official client, ${era}`, redirect_uris: [this.redirectUrl], token_endpoint_auth_method: 'none',
     grant_types: ['authorization_code', 'refresh_token'], response_types: ['code'] };
   registered = 0;

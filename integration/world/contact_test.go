@@ -16,7 +16,7 @@ import (
 func TestFirstContact(t *testing.T) {
 	lab(t)
 	model := rig.FreePort(t)
-	at := startProvided(t, "\n\t\tprovider anthropic {\n\t\t\tbase_url http://127.0.0.1:"+model+"\n\t\t}\n\t\talias claude {\n\t\t\ttarget anthropic real\n\t\t}")
+	at := startProvided(t, "\n\t\tauthorization_server off\n\t\tprovider anthropic {\n\t\t\tbase_url http://127.0.0.1:"+model+"\n\t\t}\n\t\talias claude {\n\t\t\ttarget anthropic real\n\t\t}")
 	key := at.post(t, "/api/llm-gateway/admin/api-keys", object{"name": "Lab"})
 	for i, c := range newcomers() {
 		if form == short && !c.short {
@@ -33,7 +33,7 @@ func TestFirstContact(t *testing.T) {
 // the identity provider.
 func TestFirstContactAtGateway(t *testing.T) {
 	lab(t)
-	at := startProvided(t, "\n\t\tauthorization_server on")
+	at := startProvided(t, "")
 	for i, c := range newcomers() {
 		if form == short && !c.short || c.known || c.name == "Claude Code" {
 			continue

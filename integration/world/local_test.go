@@ -1,8 +1,6 @@
 package world
 
 import (
-	"net/http"
-	"net/http/cookiejar"
 	"os"
 	"path/filepath"
 	"strings"
@@ -97,16 +95,15 @@ func TestEdgeSampleOnThisMachine(t *testing.T) {
 	pages.visit(t, "alice", "alice@example.test") // by the login_client
 
 	plan := object{"url": gate + "/mcp/everything", "modules": filepath.Dir(module(t, "x")), "tool": "echo", "arguments": object{"message": "hello"}}
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := &provided{gate: gate, login: gate + "/oauth/authorize?"}
+	browser := rig.StartBrowser(t)
+	browser.Mind(gate)
 	var opened []string
 	got := newcomer{name: "sdk 1"}.contact(t, plan, func(address string) {
 		opened = append(opened, address)
-		pages.pass(t, &http.Client{Jar: jar}, address, "alice")
+		at.visit(browser, address, "alice")
 	})
-	if len(opened) != 1 || !strings.HasPrefix(opened[0], issuer) || !strings.Contains(got.Result, "Echo: hello") {
+	if len(opened) != 1 || !strings.HasPrefix(opened[0], at.login) || !strings.Contains(got.Result, "Echo: hello") {
 		t.Errorf("the user was led to %q, and the client says %s\n%s", opened, got.Result, rig.Tail(durward.Output.String(), 3_000))
 	}
 

@@ -27,8 +27,8 @@ func startProvided(t *testing.T, options string) *provided {
 	t.Helper()
 	gatePort, issuerPort := rig.FreePort(t), rig.FreePort(t)
 	p := &provided{gate: "http://127.0.0.1:" + gatePort, issuer: "http://127.0.0.1:" + issuerPort}
-	if p.login = p.issuer; strings.Contains(options, "authorization_server on") {
-		p.login = p.gate + "/oauth/authorize?"
+	if p.login = p.gate + "/oauth/authorize?"; strings.Contains(options, "authorization_server off") {
+		p.login = p.issuer
 	}
 	g := p.guide(t, "\t\tegress {", options+"\n\t\tegress {")
 	g.start([]string{loginSecret}, node(t), "provider.mjs").WaitForListener(t, "127.0.0.1:"+issuerPort)

@@ -149,6 +149,7 @@ type App struct {
 
 	listening sockets.Listening
 	ordered   bool // the order of the handlers has been checked
+	noPages   bool // durward_session is in no site
 	taken     []string
 
 	// core is set once the public URL is known, at the latest when the first handler attaches. serving is the same core,

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/durward-gateway/durward/internal/audit/record"
@@ -28,7 +29,7 @@ type bearerNotes struct {
 // newAuthenticator makes the authenticator of the configuration.
 func (c *Core) newAuthenticator(accepted *authn.Logins) *authn.Authenticator {
 	return authn.New(authn.Options{
-		Memory: c.resources.bearers, Issuers: c.Issuers.ByName(), Logins: accepted, RulesID: c.rulesID, Digester: c.digester,
+		Memory: c.resources.bearers, Issuers: c.Issuers.ByName(), Logins: accepted, RulesID: c.rulesID + strconv.FormatBool(accepted != nil), Digester: c.digester,
 		RegisterAgents: c.AgentRules.AutoRegister, RequireAgents: c.AgentRules.RequireRegistered,
 		Shared: c.Clock.Shared, Resolved: c.noticeOrganization,
 	})
@@ -40,8 +41,8 @@ func (c *Core) sharedNow() time.Time { return c.Clock.Shared(time.Now()) }
 // bindAuthenticator makes the authenticator, and the authorization server whose tokens it accepts.
 func (a *App) bindAuthenticator(core *Core) (err error) {
 	core.Authorization, err = authorization.New(authorization.Options{
-		PublicURL: core.PublicURL, Rules: a.AuthorizationServer, Store: core.Store, Keyring: core.Keyring, Guard: core.Guard,
-		Browsers: core.Logins, Issuers: &core.Issuers, Log: core.Log, Now: core.sharedNow,
+		PublicURL: core.PublicURL, On: a.AuthorizationServer.On(!a.noPages && len(core.Logins.Issuers()) > 0), Rules: a.AuthorizationServer, Store: core.Store, Keyring: core.Keyring, Guard: core.Guard,
+		Browsers: core.Logins, Issuers: &core.Issuers, Audit: core.Audit, Log: core.Log, Now: core.sharedNow,
 	})
 	if err != nil {
 		return err

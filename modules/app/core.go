@@ -146,6 +146,12 @@ func Attach(ctx caddy.Context) (*App, error) {
 		if err := sites.CheckOrder(ctx); err != nil {
 			return nil, err
 		}
+		if !sites.HavePages(ctx) {
+			if a.AuthorizationServer.Required() {
+				return nil, errors.New("authorization_server on needs durward_session before durward_auth: users agree to clients on its pages")
+			}
+			a.authorizeNot()
+		}
 	}
 	if a.development() {
 		if err := sites.RequireLoopback(ctx); err != nil {
@@ -170,6 +176,17 @@ func Attach(ctx caddy.Context) (*App, error) {
 	sites.BoundBodies(ctx)
 	a.listening.Share(ctx)
 	return a, accesslog.Guard(ctx)
+}
+
+// authorizeNot leaves the logins of clients to the identity providers: no site has the pages for them. The authorization server
+// was made before the sites were known where the resources are those of the configuration before.
+func (a *App) authorizeNot() {
+	a.coreMu.Lock()
+	defer a.coreMu.Unlock()
+	a.noPages = true
+	if a.core != nil {
+		a.core.Authorization = nil
+	}
 }
 
 // checkReach notes the connections that other sites take from the gateway's sites, and fails when they take all.
@@ -294,7 +311,7 @@ func (a *App) bind(core *Core) (err error) {
 	if err != nil {
 		return err
 	}
-	if a.AuthorizationServer.On() && len(core.Logins.Issuers()) == 0 {
+	if a.AuthorizationServer.Required() && len(core.Logins.Issuers()) == 0 {
 		return errors.New("authorization_server on needs an identity with a login_client: users log in there")
 	}
 	if core.directory, err = a.readOnlyEntries(core); err != nil {

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -31,9 +30,6 @@ const (
 	demoSlug = "demo"
 	// demoOrganization is the organization that gets the demo server at its first start.
 	demoOrganization = "acme"
-	// documentTimeout and documentBytes bound the fetch of a client-id metadata document.
-	documentTimeout = 5 * time.Second
-	documentBytes   = 64 << 10
 )
 
 // Identity is the development identity provider: OpenID Connect and OAuth over a few users without passwords, at

@@ -62,7 +62,7 @@ func (h *held) release() error {
 func open(b app.Binding) (*surroundings, error) {
 	provider, err := idp.Open(idp.Options{
 		Dir: b.DataDirectory, Issuer: b.PublicURL + issuerPath, Audiences: []string{b.PublicURL},
-		Documents: b.Guard.FetchClient(documentTimeout, documentBytes), Now: b.Now,
+		Now: b.Now,
 	})
 	if err != nil {
 		return nil, err

@@ -26,6 +26,8 @@ const (
 	toolsPath         = serverPath + "/tools"
 	registeredPath    = serverPath + "/registration"
 	userRevokePath    = "/api/users/{user_id}/revoke"
+	sessionsPath      = "/api/sessions"
+	sessionPath       = sessionsPath + "/{session_id}"
 	approvalsPath     = "/api/approvals"
 	approvalPath      = approvalsPath + "/{approval_id}"
 	auditPath         = "/api/audit"
@@ -103,4 +105,6 @@ var table = routes.MustTable(
 	routes.At(http.MethodGet, refusedPath, routes.Admin, routes.OwnOrganization, routes.AuditRead, listRefusedTokens),
 
 	routes.At(http.MethodPost, userRevokePath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, revokeUser),
+	routes.At(http.MethodGet, sessionsPath, routes.User, routes.OwnOrganization, routes.AuditRead, listSessions),
+	routes.At(http.MethodDelete, sessionPath, routes.User, routes.OwnOrganization, routes.AuditConnection, endSession),
 )

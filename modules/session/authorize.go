@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -122,11 +123,28 @@ func (a *authorizing) loggedIn() bool {
 	if len(issuers) == 1 {
 		// Another site can send a browser here again and again, but then somebody is logged in, and has to agree before the
 		// next login for a client.
-		a.beginLogin(oidclogin.Purpose{Return: a.address(), Client: true, Offline: true}, issuers[0])
+		a.beginLogin(a.purpose(), issuers[0])
 		return false
 	}
 	a.chooseIssuer(issuers, a.address())
 	return false
+}
+
+// purpose returns what a login at the identity provider is for. A client may want the user to prove anew who they are, or to
+// choose an account (OpenID Connect Core section 3.1.2.1).
+func (a *authorizing) purpose() oidclogin.Purpose {
+	p := oidclogin.Purpose{Return: a.address(), Client: true, Offline: true}
+	for _, prompt := range []string{"select_account", "login"} {
+		if a.prompts(prompt) {
+			p.Prompt = prompt
+		}
+	}
+	return p
+}
+
+// prompts reports whether the request has a word in its parameter prompt.
+func (a *authorizing) prompts(word string) bool {
+	return slices.Contains(strings.Fields(a.query.Get("prompt")), word)
 }
 
 // keptOf returns how far a user has come with a request. Nothing of another user's counts, who had the browser before.
@@ -258,7 +276,7 @@ func (a *authorizing) backTo() string {
 	switch {
 	case !ok:
 		return "the client"
-	case u.Scheme == "http":
+	case u.Scheme != "https":
 		return "a program on this computer"
 	}
 	return u.Host
@@ -293,7 +311,7 @@ func (a *authorizing) goOn() {
 		// Each login with a client has a refresh token of its own: two would use up each other's. Nobody notices the way to
 		// the identity provider who is logged in there.
 		if a.progress.Agreed = true; a.keep(a.progress) {
-			a.beginLogin(oidclogin.Purpose{Return: a.address(), Client: true, Offline: true}, a.user.Issuer)
+			a.beginLogin(a.purpose(), a.user.Issuer)
 		}
 	default:
 		a.sendCode()
@@ -307,7 +325,7 @@ func (a *authorizing) agreed() (bool, error) {
 	if a.progress.Agreed {
 		return true, nil
 	}
-	if u, ok := authserver.ParseRedirect(a.asked.RedirectURI); !ok || u.Scheme != "https" {
+	if u, ok := authserver.ParseRedirect(a.asked.RedirectURI); !ok || u.Scheme != "https" || a.prompts("consent") {
 		return false, nil
 	}
 	before, err := a.core.Store.Consent(a.r.Context(), a.consent())

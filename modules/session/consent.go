@@ -1,10 +1,10 @@
 package session
 
 import (
+	"cmp"
 	_ "embed" // the page
 	"net/http"
 	"net/url"
-	"strings"
 
 	"github.com/durward-gateway/durward/internal/api/visible"
 	"github.com/durward-gateway/durward/internal/api/webpage"
@@ -17,6 +17,9 @@ var (
 	consentText string
 	consentPage = webpage.MustParse(consentText)
 )
+
+// nameless stands for a client that gave no name.
+const nameless = "A client without a name"
 
 // saysLater is the value of the button that goes on without an account at the server.
 const saysLater = "later"
@@ -45,17 +48,11 @@ func (a *authorizing) question() consenting {
 	lifetime, _ := a.oauth.Lifetimes()
 	u, _ := authserver.ParseRedirect(a.asked.RedirectURI)
 	q := consenting{
-		Client: visible.Text(a.client.Name), Configured: a.oauth.Configured(a.client.ID), BackTo: a.backTo(), Local: u.Scheme == "http",
+		Client: visible.Text(cmp.Or(a.client.Name, nameless)), Origin: originOf(a.client.ID), Configured: a.oauth.Configured(a.client.ID), BackTo: a.backTo(), Local: u.Scheme != "https",
 		Days: max(1, int(lifetime.Hours()/24)), Address: a.address(), Form: a.core.Logins.Browsers.FormToken(a.user.Session, a.action()),
 	}
 	if a.server != nil {
 		q.Server = visible.Text(a.server.Name)
-	}
-	if document, err := url.Parse(a.client.ID); err == nil && strings.Contains(a.client.ID, "://") {
-		q.Origin = visible.Text(document.Host)
-	}
-	if q.Client == "" {
-		q.Client = "A client without a name"
 	}
 	return q
 }

@@ -24,8 +24,8 @@ func init() {
 	caddy.RegisterModule(Handler{})
 }
 
-// Handler serves the gateway's pages for people with a browser: `/login`, `/logout`, `/approvals`, `/connect` and
-// `/connect/{slug}`, and, for browsers only, `/` and `/mcp/{name}`. It also serves the gateway as an authorization
+// Handler serves the gateway's pages for people with a browser: `/login`, `/logout`, `/approvals`, `/clients`,
+// `/connect` and `/connect/{slug}`, and, for browsers only, `/` and `/mcp/{name}`. It also serves the gateway as an authorization
 // server for OAuth clients: the addresses below `/oauth/`, `/.well-known/oauth-authorization-server` and
 // `/.well-known/openid-configuration`. It tells the OAuth callback which user is logged in. It comes before durward_auth.
 // Logins need an identity provider with a `login_client`.
@@ -87,7 +87,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 // addresses that programs use as well are for browsers alone.
 func (h *Handler) concerns(r *http.Request) bool {
 	switch path := r.URL.Path; path {
-	case paths.Login, paths.LoginCallback, paths.Logout, paths.Approvals, paths.Connect, paths.Authorize:
+	case paths.Login, paths.LoginCallback, paths.Logout, paths.Approvals, paths.Connect, paths.Clients, paths.Authorize:
 		return true
 	default:
 		return isCallback(path) || oauthapi.Concerns(path) || strings.HasPrefix(path, paths.Approvals+"/") || strings.HasPrefix(path, paths.ConnectPrefix) ||

@@ -33,6 +33,7 @@ const timesPath = paths.Approvals + "/times.js"
 const (
 	titleLogin  = "You are not logged in"
 	textPending = "Pending approvals"
+	textClients = "Clients that act for you"
 )
 
 // link leads to another address of this site.
@@ -55,6 +56,9 @@ func (v *visit) frame(title string) webpage.Frame {
 	f := webpage.Frame{Title: title, User: v.core.Logins.PageUser(v.user)}
 	if v.user != nil {
 		f.Links = []webpage.Link{{Address: paths.Connect, Text: "Servers"}, {Address: paths.Approvals, Text: textPending}}
+		if v.core.Authorization != nil {
+			f.Links = append(f.Links, webpage.Link{Address: paths.Clients, Text: "Clients"})
+		}
 	}
 	return f
 }

@@ -83,6 +83,8 @@ func (v *visit) serve() {
 		v.only(v.list, http.MethodGet)
 	case paths.Authorize:
 		v.only(v.authorize, http.MethodGet, http.MethodPost)
+	case paths.Clients:
+		v.only(v.clients, http.MethodGet, http.MethodPost)
 	case paths.Approvals:
 		v.only(v.listApprovals, http.MethodGet)
 	case timesPath:

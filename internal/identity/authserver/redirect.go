@@ -8,17 +8,32 @@ import (
 	"github.com/durward-gateway/durward/internal/proxy/loopback"
 )
 
-// ParseRedirect reads a redirect URI: https anywhere, or http on this machine; no fragment, no user, and only
-// characters that no two parsers read differently.
+// editors holds the private-use schemes of MCP clients that do not follow RFC 8252 section 7.1: they have no dot.
+var editors = []string{"cursor", "vscode", "vscode-insiders", "windsurf"}
+
+// ParseRedirect reads a redirect URI: https anywhere, http on this machine, or a private-use scheme, which a program on
+// this machine has registered (RFC 8252 section 7.1). It has no fragment, no user, and only characters that no two parsers
+// read differently. A private-use scheme has a dot or is one of editors: javascript:, data: and file: are no redirects.
 func ParseRedirect(s string) (*url.URL, bool) {
 	if s == "" || len(s) > maxText || strings.ContainsFunc(s, func(c rune) bool { return c <= 0x20 || c >= 0x7f || strings.ContainsRune("\\\"<>^`{|}#", c) }) {
 		return nil, false
 	}
 	u, err := url.Parse(s)
-	if err != nil || u.Host == "" || u.User != nil || u.Opaque != "" {
+	if err != nil || u.User != nil || u.Opaque != "" {
 		return nil, false
 	}
-	return u, u.Scheme == "https" || u.Scheme == "http" && loopback.IsHost(u.Host)
+	switch u.Scheme {
+	case "https":
+		return u, u.Host != ""
+	case "http":
+		return u, loopback.IsHost(u.Host)
+	}
+	return u, IsPrivate(u)
+}
+
+// IsPrivate reports whether a redirect URI has a private-use scheme.
+func IsPrivate(u *url.URL) bool {
+	return strings.Contains(u.Scheme, ".") || slices.Contains(editors, u.Scheme)
 }
 
 // Allows reports whether a code may be sent to a redirect URI of the client. The match is exact, except that a public
@@ -61,6 +76,9 @@ func FormSources(redirect string) string {
 		return "*"
 	}
 	sources := "'self' https: http://localhost:* http://127.0.0.1:*"
+	if IsPrivate(u) {
+		return sources + " " + u.Scheme + ":"
+	}
 	if host := u.Hostname(); u.Scheme == "http" && host != "localhost" && host != "127.0.0.1" {
 		sources += " http://" + host + ":*"
 	}

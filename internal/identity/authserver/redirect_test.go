@@ -8,6 +8,9 @@ import (
 func TestParseRedirect(t *testing.T) {
 	for redirect, want := range map[string]bool{
 		"https://a.test/cb": true, "http://127.0.0.1:1/": true, "http://localhost": true, "http://[::1]:80/cb?x=1": true,
+		"cursor://anysphere.cursor-mcp/oauth/callback": true, "com.example.app:/cb": true, "com.example.app://cb": true,
+		"com.example.app:cb": false, "com.example.app:/cb#x": false, "evil://cb": false, "javascript://a.test/%0aalert(1)": false, "https:///cb": false,
+		"http:///cb": false, "view-source:https://a.test/": false, "intent://a.test/#Intent;end": false,
 		"": false, "/cb": false, "//a.test/cb": false, "http://a.test/cb": false, "https://u@a.test/": false, "https://a.test/#": false, "https:a.test": false,
 		"javascript:alert(1)": false, "data:text/html,x": false, "file:///x": false, "https://a.test/\n": false, "https://a.test/ü": false,
 		"http://localhost\\.evil.tld/": false, "http://127.0.0.1.evil.tld/": false, "https://" + strings.Repeat("a", maxText): false,
@@ -63,6 +66,8 @@ func TestRedirectOrigin(t *testing.T) {
 		"http://localhost/cb":      "http://localhost",
 		"http://[::1]:4711/cb":     "http://[::1]",
 		"http://a.test/cb":         "",
+		"Cursor://mcp/cb":          "cursor://mcp",
+		"com.example.app:/cb":      "com.example.app://",
 	} {
 		if got, ok := RedirectOrigin(redirect); got != want || ok != (want != "") {
 			t.Errorf("%s: %q %v, want %q", redirect, got, ok, want)

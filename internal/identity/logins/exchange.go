@@ -54,7 +54,7 @@ func (s *Server) Redeem(ctx context.Context, client *authserver.Client, form url
 	l, err := s.Store.RedeemLogin(ctx, handle.Organization, handle.Login, now, expires)
 	switch {
 	case errors.Is(err, storage.ErrReplayed):
-		s.Log.Warn("a code came twice, its login was ended", "organization", l.OrganizationID, "user", l.UserID, "client", l.ClientID, "login", l.ID)
+		s.replayed(ctx, &l, "code")
 		return nil, refused
 	case errors.Is(err, storage.ErrNotFound):
 		return nil, refused
@@ -68,6 +68,14 @@ func (s *Server) Redeem(ctx context.Context, client *authserver.Client, form url
 		return nil, err
 	}
 	return s.issue(ctx, l, refreshes)
+}
+
+// replayed tells of a login that was ended because its code or a refresh token came twice: somebody else may hold it.
+func (s *Server) replayed(ctx context.Context, l *storage.Login, what string) {
+	s.Log.Warn("a "+what+" came twice, its login was ended", "organization", l.OrganizationID, "user", l.UserID, "client", l.ClientID, "login", l.ID)
+	if s.Replayed != nil {
+		s.Replayed(context.WithoutCancel(ctx), l, what)
+	}
 }
 
 // fits reports why a code is not for a request.
@@ -113,7 +121,7 @@ func (s *Server) Refresh(ctx context.Context, client *authserver.Client, form ur
 	l, renews, err := s.Store.RefreshLogin(ctx, handle.Organization, handle.Login, handle.Generation, now, s.Idle, grace)
 	switch {
 	case errors.Is(err, storage.ErrReplayed):
-		s.Log.Warn("a refresh token came again, its login was ended", "organization", l.OrganizationID, "user", l.UserID, "client", l.ClientID, "login", l.ID)
+		s.replayed(ctx, &l, "refresh token")
 		return nil, refused
 	case errors.Is(err, storage.ErrNotFound):
 		return nil, refused

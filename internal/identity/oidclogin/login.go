@@ -105,6 +105,7 @@ type Purpose struct {
 	Return  string `json:"return"`               // where the browser goes afterwards
 	Client  bool   `json:"for_client,omitempty"` // it is for an OAuth client, and does not only log in with the browser
 	Offline bool   `json:"offline,omitempty"`    // a refresh token is asked for
+	Prompt  string `json:"prompt,omitempty"`     // what the provider must ask (OpenID Connect Core section 3.1.2.1); "": as it likes
 }
 
 // Attempt holds a login that has begun. Only the gateway may read it: it is sealed into the browser's cookie.
@@ -155,12 +156,20 @@ func (p *Provider) Begin(ctx context.Context, purpose Purpose) (address string, 
 	}
 	address, err = p.OAuth.AuthorizationURL(oauth.AuthorizationRequest{
 		Endpoint: d.Endpoints.AuthorizationEndpoint, ClientID: p.Client, RedirectURI: p.RedirectURI, Scopes: scopes(d, purpose.Offline),
-		State: a.State, Challenge: pkce.Challenge, Nonce: a.Nonce,
+		State: a.State, Challenge: pkce.Challenge, Nonce: a.Nonce, Params: purpose.params(),
 	})
 	if err != nil {
 		return "", Attempt{}, fmt.Errorf("%w: %w", ErrProvider, err)
 	}
 	return address, a, nil
+}
+
+// params returns the parameters of the authorization request that only some logins have.
+func (p Purpose) params() map[string]string {
+	if p.Prompt == "" {
+		return nil
+	}
+	return map[string]string{"prompt": p.Prompt}
 }
 
 // Matches reports whether the state of an answer is that of the attempt and the attempt is not too old. It must be

@@ -34,17 +34,25 @@ import (
 // documentTimeout is the time that a client's metadata document may take.
 const documentTimeout = 5 * time.Second
 
+// Recorder writes an entry to the audit log of an organization.
+type Recorder interface {
+	Event(ctx context.Context, organization string, e storage.AuditEntry) error
+}
+
 // Options holds what a Server is made of. All are required, except Rules.
 type Options struct {
 	// PublicURL is the gateway's address, without a slash at the end: the issuer.
 	PublicURL string
-	Rules     *settings.AuthorizationServer
-	Store     storage.Store
-	Keyring   *seal.Keyring
-	Guard     *netguard.Guard
-	Browsers  *browsers.Logins
-	Issuers   *issuers.Issuers
-	Log       *slog.Logger
+	// On reports whether there is a server.
+	On       bool
+	Rules    *settings.AuthorizationServer
+	Store    storage.Store
+	Keyring  *seal.Keyring
+	Guard    *netguard.Guard
+	Browsers *browsers.Logins
+	Issuers  *issuers.Issuers
+	Audit    Recorder
+	Log      *slog.Logger
 	// Now returns the time that all nodes have in common.
 	Now func() time.Time
 }
@@ -61,7 +69,7 @@ type Server struct {
 
 // New makes the server. It returns nil when the configuration has none.
 func New(o Options) (*Server, error) {
-	if !o.Rules.On() {
+	if !o.On {
 		return nil, nil //nolint:nilnil // there is none
 	}
 	clients, err := o.Rules.KnownClients()
@@ -72,7 +80,7 @@ func New(o Options) (*Server, error) {
 	lifetime, idle := o.Rules.Lifetimes()
 	made := logins.Options{
 		Store: o.Store, Vault: o.Keyring, MACs: o.Keyring.MAC("oauth login"), Keys: s.keys, Issuer: o.PublicURL, Clients: clients,
-		Renew: s.renew, Lifetime: lifetime, Idle: idle, Log: o.Log, Now: o.Now,
+		Renew: s.renew, Replayed: s.replayed, Lifetime: lifetime, Idle: idle, Log: o.Log, Now: o.Now,
 	}
 	if o.Rules.FetchesDocuments() {
 		made.Documents = authserver.NewDocuments(o.Guard.FetchClient(documentTimeout, authserver.MaxDocument+1), o.Now)
@@ -143,6 +151,18 @@ func (s *Server) renew(ctx context.Context, l storage.Login, refresh seal.Secret
 	}
 	renewal.Facts = authn.FactsOf(who, answer.Claims)
 	return renewal, nil
+}
+
+// replayed records that a login was ended because its code or refresh token came twice. It has ended whether this is recorded
+// or not.
+func (s *Server) replayed(ctx context.Context, l *storage.Login, what string) {
+	err := s.options.Audit.Event(ctx, l.OrganizationID, storage.AuditEntry{
+		Kind: storage.AuditLogin, Event: "client.replay", UserID: l.UserID, Client: l.ClientID, Outcome: "refused",
+		Detail: map[string]any{"login": l.ID, "what": what},
+	})
+	if err != nil {
+		s.options.Log.Error("recording a code or refresh token that came twice", "login", l.ID, "error", err)
+	}
 }
 
 // complete adds the former claims of a user to those of userinfo, which may lack the organization, roles or groups: without

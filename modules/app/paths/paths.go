@@ -31,6 +31,7 @@ const (
 	LoginCallback = "/login/callback"
 	Logout        = "/logout"
 	Approvals     = "/approvals"
+	Clients       = "/clients"  // the clients that act for the user
 	Connect       = "/connect"  // the list of the user's servers
 	ConnectPrefix = "/connect/" // followed by a server's slug: the page for connecting an account
 )

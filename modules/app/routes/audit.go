@@ -20,8 +20,8 @@ var auditKinds = map[AuditClass]storage.AuditKind{
 var resources = map[string]string{
 	"api": "", "v2": "", "by-slug": "", "llm-gateway": "", "admin": "", "user": "",
 	"servers": "server", "server-directory": "directory_entry", "agents": "agent", "policy": "policy", "policies": "policy", "users": "user", "organizations": "organization",
-	"approvals": "approval",
-	"api-keys":  "api_key", "rate-limits": "rate_limit", "smart-models": "smart_model", "providers": "llm_provider",
+	"approvals": "approval", "sessions": "session",
+	"api-keys": "api_key", "rate-limits": "rate_limit", "smart-models": "smart_model", "providers": "llm_provider",
 	"model-mappings": "model_mapping", "budgets": "budget",
 }
 

@@ -34,8 +34,9 @@ func CheckAuthorizationMode(word string) error {
 // AuthorizationServer holds the rules of the gateway as an OAuth authorization server: clients log their users in at the
 // gateway, which logs them in at the identity provider.
 type AuthorizationServer struct {
-	// Whether clients log their users in at the gateway: `on`, which needs an identity with a `login_client`, or `off`,
-	// when they are sent to the identity providers. Default: off.
+	// Whether clients log their users in at the gateway: `on`, which needs an identity with a `login_client` and
+	// `durward_session` in the site, or `off`, when they are sent to the identity providers. Default: on where both are
+	// there, else off.
 	Mode string `json:"mode,omitempty"`
 
 	// The clients that may log users in: `any`, `known` for those of this configuration alone, or those and the clients
@@ -131,8 +132,16 @@ func (s *AuthorizationServer) lifetimes() (lifetime, idle time.Duration) {
 	return lifetime, idle
 }
 
-// On reports whether the configuration asks for the authorization server.
-func (s *AuthorizationServer) On() bool { return s != nil && s.Mode == AuthorizationOn }
+// Required reports whether the configuration asks for the authorization server by name.
+func (s *AuthorizationServer) Required() bool { return s != nil && s.Mode == AuthorizationOn }
+
+// On reports whether the gateway is an authorization server. able reports whether it can be: users can log in at its pages.
+func (s *AuthorizationServer) On(able bool) bool {
+	if s == nil || s.Mode == "" {
+		return able
+	}
+	return s.Mode == AuthorizationOn
+}
 
 // Lifetimes returns the time after which a login ends, and the time after which an unused one does.
 func (s *AuthorizationServer) Lifetimes() (lifetime, idle time.Duration) {

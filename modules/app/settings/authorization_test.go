@@ -38,6 +38,26 @@ func TestAuthorizationServerCheck(t *testing.T) {
 	}
 }
 
+// TestAuthorizationServerOn asks when the gateway is an authorization server.
+func TestAuthorizationServerOn(t *testing.T) {
+	for name, c := range map[string]struct {
+		rules          *AuthorizationServer
+		able, required bool
+		want           bool
+	}{
+		"nothing said":              {nil, true, false, true},
+		"nothing said, no login":    {nil, false, false, false},
+		"a block without a word":    {&AuthorizationServer{Lifetime: 1}, true, false, true},
+		"off":                       {&AuthorizationServer{Mode: "off"}, true, false, false},
+		"on":                        {&AuthorizationServer{Mode: "on"}, true, true, true},
+		"a block without, no login": {&AuthorizationServer{Lifetime: 1}, false, false, false},
+	} {
+		if got := c.rules.On(c.able); got != c.want || c.rules.Required() != c.required {
+			t.Errorf("%s: on %v, required %v", name, got, c.rules.Required())
+		}
+	}
+}
+
 // TestAuthorizationServerAdmits asks which clients may log users in.
 func TestAuthorizationServerAdmits(t *testing.T) {
 	known := []OAuthClient{{ID: "editor"}}

@@ -68,6 +68,17 @@ func CheckOrder(ctx caddy.Context) error {
 	return nil
 }
 
+// HavePages reports whether durward_session is in a site, as far as it is known before requests come.
+func HavePages(ctx caddy.Context) bool {
+	for _, server := range servers(ctx) {
+		w := orderWalk{named: server.NamedRoutes}
+		if after, err := w.routes(server.Routes, passed{}); err == nil && after.may[stepSession] {
+			return true
+		}
+	}
+	return false
+}
+
 // passed holds the steps behind a request: those that it may have passed, on some way through the matchers, and those
 // that it has passed for sure.
 type passed struct{ may, sure map[step]bool }

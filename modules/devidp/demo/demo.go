@@ -150,6 +150,7 @@ func (d *Demo) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/.well-known/oauth-authorization-server", authserver.Public(func(w http.ResponseWriter, _ *http.Request) {
 		m := d.auth.Metadata()
+		m["registration_endpoint"] = d.base + "/register"
 		m["revocation_endpoint"] = d.base + "/revoke"
 		m["revocation_endpoint_auth_methods_supported"] = m["token_endpoint_auth_methods_supported"]
 		m["scopes_supported"] = []string{Scope}

@@ -1,5 +1,5 @@
 // Package idp is the development identity provider: OpenID Connect and OAuth 2.1 over a handful of fixed users without
-// passwords, on loopback addresses only. Its keys and the ids of its users survive a restart, also at another address.
+// passwords, on loopback addresses only. Like a company's identity provider it registers no clients. Its keys and the ids of its users survive a restart, also at another address.
 //
 // Logging in as a program: GET <issuer>/authorize with an ordinary request, then POST the page's form (same address) with
 // `ticket`, the value of the hidden input of that name, and `user`, an email of Users; the answer is a 303 to the redirect
@@ -24,7 +24,7 @@ import (
 	"github.com/durward-gateway/durward/modules/devidp/oauthserver"
 )
 
-// These clients exist without registration.
+// These are the clients.
 const (
 	ClientAgent   = "dev-agent"   // public, any loopback redirect
 	ClientConsole = "dev-console" // public, any loopback redirect
@@ -42,7 +42,6 @@ type Options struct {
 	Dir       string           // keeps two files of the provider, mode 0600; made when it does not exist
 	Issuer    string           // http(s)://<loopback host>[:port]/dev/idp
 	Audiences []string         // the gateway's; in every access token beside the requested ones
-	Documents *http.Client     // fetches client-id metadata documents; nil: they are not supported
 	Now       func() time.Time // nil: time.Now
 }
 
@@ -92,7 +91,7 @@ func Open(o Options) (*Provider, error) {
 		p.users[user.Email] = user
 	}
 	p.auth, err = oauthserver.Open(oauthserver.Config{
-		Issuer: o.Issuer, StatePath: filepath.Join(o.Dir, "devidp-grants.json"), Now: o.Now, Documents: o.Documents,
+		Issuer: o.Issuer, StatePath: filepath.Join(o.Dir, "devidp-grants.json"), Now: o.Now,
 		Clients: []authserver.Client{
 			oauthserver.PublicClient(ClientAgent, "Development agent"),
 			oauthserver.PublicClient(ClientConsole, "Development console"),
@@ -164,7 +163,6 @@ func (p *Provider) routes() http.Handler {
 	mux.Handle(p.path+"/jwks", authserver.Public(p.serveJWKS))
 	mux.Handle(p.path+"/authorize", p.auth.Authorize())
 	mux.Handle(p.path+"/token", p.auth.Token())
-	mux.Handle(p.path+"/register", p.auth.Register())
 	mux.Handle(p.path+"/userinfo", authserver.Restricted(p.serveUserinfo, nil, http.MethodGet, http.MethodPost))
 	return mux
 }

@@ -10,8 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -67,7 +65,7 @@ func open(t *testing.T, dir string) *bench {
 	b.base = "http://" + server.Listener.Addr().String()
 	b.issuer = b.base + "/dev/idp"
 	var err error
-	b.provider, err = Open(Options{Dir: dir, Issuer: b.issuer, Audiences: []string{gateway}, Documents: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, Now: b.clock.now})
+	b.provider, err = Open(Options{Dir: dir, Issuer: b.issuer, Audiences: []string{gateway}, Now: b.clock.now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -514,7 +512,7 @@ func TestDiscovery(t *testing.T) {
 		}
 	}
 	meta, err := auth.GetAuthServerMetadata(context.Background(), b.issuer, b.client)
-	if err != nil || meta == nil || !meta.ClientIDMetadataDocumentSupported || !meta.AuthorizationResponseIssParameterSupported {
+	if err != nil || meta == nil || !meta.AuthorizationResponseIssParameterSupported {
 		t.Errorf("as go-sdk reads it: %+v, %v", meta, err)
 	}
 	answer, body := b.get(b.issuer + "/jwks")
@@ -523,128 +521,23 @@ func TestDiscovery(t *testing.T) {
 	}
 }
 
-func TestRegistration(t *testing.T) {
-	dir := t.TempDir()
-	b := open(t, dir)
-	register := func(b *bench, body string) (int, map[string]any) {
-		answer, err := b.client.Post(b.issuer+"/register", "application/json", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = answer.Body.Close() }()
-		var m map[string]any
-		if err := json.NewDecoder(answer.Body).Decode(&m); err != nil {
-			t.Fatal(err)
-		}
-		return answer.StatusCode, m
-	}
-	for name, body := range map[string]string{
-		"not JSON":               `{`,
-		"no redirect":            `{}`,
-		"redirect by http":       `{"redirect_uris":["http://evil.tld/cb"]}`,
-		"S06 javascript":         `{"redirect_uris":["javascript:alert(1)"]}`,
-		"implicit":               `{"redirect_uris":["https://a.test/cb"],"response_types":["token"]}`,
-		"machine":                `{"redirect_uris":["https://a.test/cb"],"grant_types":["client_credentials"]}`,
-		"unknown authentication": `{"redirect_uris":["https://a.test/cb"],"token_endpoint_auth_method":"tls_client_auth"}`,
-		"name with an escape":    `{"redirect_uris":["https://a.test/cb"],"client_name":"\u001b[2J"}`,
-		"too large":              `{"redirect_uris":["https://a.test/cb"],"x":"` + strings.Repeat("x", 1<<17) + `"}`,
-	} {
-		if status, m := register(b, body); status < 400 || status >= 500 || m["error"] == nil {
-			t.Errorf("%s: %d %v", name, status, m)
-		}
-	}
-	status, public := register(b, `{"client_name":"Mine","redirect_uris":["http://localhost:1/cb?x=1","https://a.test/cb"],"token_endpoint_auth_method":"none","grant_types":["authorization_code","refresh_token"],"application_type":"native"}`)
-	if status != 201 || public["client_secret"] != nil {
-		t.Fatalf("%d %v", status, public)
-	}
-	_, confidential := register(b, `{"redirect_uris":["http://localhost:1/cb"]}`)
-	secret, _ := confidential["client_secret"].(string)
-	if secret == "" || confidential["token_endpoint_auth_method"] != "client_secret_basic" {
-		t.Fatalf("confidential: %v", confidential)
-	}
-
-	// A restart elsewhere keeps the registrations.
-	b = open(t, dir)
-	try := func(client, redirect string) bool {
-		answer, _ := b.get(b.issuer + "/authorize?" + request(map[string][]string{"client_id": {client}, "redirect_uri": {redirect}}).Encode())
-		return answer.StatusCode == http.StatusOK
-	}
-	publicID, confidentialID := public["client_id"].(string), confidential["client_id"].(string)
-	for _, test := range []struct {
-		client, redirect string
-		want             bool
-	}{
-		{publicID, "http://localhost:1/cb?x=1", true}, {publicID, "http://localhost:9999/cb?x=1", true}, {publicID, "https://a.test/cb", true},
-		{publicID, "http://localhost:1/cb?x=2", false}, {publicID, "http://localhost:1/cb", false}, {publicID, "http://127.0.0.1:1/cb?x=1", false},
-		{publicID, "https://a.test:8443/cb", false}, {publicID, "https://a.test/cb/", false}, {publicID, "https://a.test/CB", false},
-		{confidentialID, "http://localhost:1/cb", true}, {confidentialID, "http://localhost:2/cb", false},
-	} {
-		if got := try(test.client, test.redirect); got != test.want {
-			t.Errorf("%s at %s: %v", test.client, test.redirect, got)
-		}
-	}
-	q := request(map[string][]string{"client_id": {confidentialID}, "redirect_uri": {"http://localhost:1/cb"}})
-	f := codeForm(b.login(q, "alice@example.test").Get("code"))
-	f.Set("redirect_uri", "http://localhost:1/cb")
-	f.Del("client_id")
-	status, got := b.token(f, func(r *http.Request) { r.SetBasicAuth(confidentialID, secret) })
-	if status != 200 || got.Refresh != "" {
-		t.Errorf("registered client: %d %+v", status, got)
-	}
-	for _, name := range []string{"devidp-identity.json", "devidp-grants.json"} {
-		info, err := os.Stat(filepath.Join(dir, name))
-		if err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("%s: %v %v", name, info, err)
-		}
-		content, _ := os.ReadFile(filepath.Join(dir, name))
-		if bytes.Contains(content, []byte(secret)) {
-			t.Errorf("%s holds a client's secret", name)
-		}
-	}
-}
-
-func TestClientMetadataDocument(t *testing.T) {
+// TestNoRegistration checks that the provider registers no clients, as a company's does not, and says so.
+func TestNoRegistration(t *testing.T) {
 	b := open(t, t.TempDir())
-	var fetched int
-	var document string
-	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fetched++
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, document)
-	}))
-	defer site.Close()
-	try := func(path, body string) int {
-		document = strings.ReplaceAll(body, "ID", site.URL+path)
-		answer, _ := b.get(b.issuer + "/authorize?" + request(map[string][]string{"client_id": {site.URL + path}}).Encode())
-		return answer.StatusCode
+	answer, err := b.client.Post(b.issuer+"/register", "application/json", strings.NewReader(`{"redirect_uris":["http://localhost:1/cb"]}`))
+	if err != nil {
+		t.Fatal(err)
 	}
-	for i, body := range []string{
-		`{"client_id":"https://other.test/client","redirect_uris":["` + callback + `"]}`,
-		`{"client_id":"ID/","redirect_uris":["` + callback + `"]}`,
-		`{"client_id":"ID","redirect_uris":["http://127.0.0.1:7777/other"]}`,
-		`{"client_id":"ID"}`,
-		`{"client_id":"ID","client_secret":"x","redirect_uris":["` + callback + `"]}`,
-		`{"client_id":"ID","token_endpoint_auth_method":"client_secret_post","redirect_uris":["` + callback + `"]}`,
-		`{"client_id":"ID","x":"` + strings.Repeat("x", 1<<17) + `","redirect_uris":["` + callback + `"]}`,
-		`<html>`,
-	} {
-		if status := try("/bad"+string(rune('a'+i)), body); status != http.StatusBadRequest {
-			t.Errorf("%.60s: %d", body, status)
-		}
+	_ = answer.Body.Close()
+	if answer.StatusCode != http.StatusNotFound {
+		t.Errorf("registering: %d", answer.StatusCode)
 	}
-	fetched = 0
-	if status := try("/client", `{"client_id":"ID","client_name":"Site","redirect_uris":["`+callback+`"],"grant_types":["authorization_code","refresh_token"]}`); status != http.StatusOK {
-		t.Fatalf("good document: %d", status)
+	if _, body := b.get(b.issuer + "/.well-known/openid-configuration"); bytes.Contains(body, []byte("regist")) || bytes.Contains(body, []byte("client_id_metadata")) {
+		t.Errorf("the metadata: %s", body)
 	}
-	id := site.URL + "/client"
-	f := codeForm(b.login(request(map[string][]string{"client_id": {id}}), "alice@example.test").Get("code"))
-	f.Set("client_id", id)
-	status, got := b.token(f)
-	if status != 200 || got.Refresh == "" || fetched != 1 {
-		t.Errorf("%d %+v after %d fetches", status, got, fetched)
-	}
-	if claims := b.claims(got.Access, "at+jwt"); claims["azp"] != id {
-		t.Errorf("azp %v", claims["azp"])
+	answer, _ = b.get(b.issuer + "/authorize?" + request(map[string][]string{"client_id": {"https://a.test/client"}}).Encode())
+	if answer.StatusCode != http.StatusBadRequest {
+		t.Errorf("a client with a document: %d", answer.StatusCode)
 	}
 }
 
@@ -658,7 +551,7 @@ func TestGuardAndOrigins(t *testing.T) {
 		"X-Forwarded-For":            {"GET", "/dev/idp/authorize", "X-Forwarded-For", "10.0.0.1", 403},
 		"Forwarded":                  {"POST", "/dev/idp/token", "Forwarded", "for=10.0.0.1", 403},
 		"H15 Origin of another site": {"POST", "/dev/idp/token", "Origin", "https://evil.tld", 403},
-		"H15 null Origin":            {"POST", "/dev/idp/register", "Origin", "null", 403},
+		"H15 null Origin":            {"POST", "/dev/idp/token", "Origin", "null", 403},
 		"a page of this machine":     {"OPTIONS", "/dev/idp/token", "Origin", "http://localhost:5173", 204},
 		"metadata for any page":      {"GET", "/dev/idp/jwks", "Origin", "https://any.tld", 200},
 		"metadata by POST":           {"POST", "/dev/idp/jwks", "X-Other", "1", 405},

@@ -2,7 +2,6 @@ package oauthserver
 
 import (
 	"context"
-	"strings"
 
 	"github.com/durward-gateway/durward/internal/identity/authserver"
 )
@@ -20,19 +19,13 @@ func ConfidentialClient(id, name, clientSecret string) authserver.Client {
 	}
 }
 
-// client finds a client: one that came with the server, one that registered, or one whose id is the address of its
-// metadata document.
-func (s *Server) client(ctx context.Context, id string) (*authserver.Client, error) {
+// client finds a client: one that came with the server, or one that registered.
+func (s *Server) client(_ context.Context, id string) (*authserver.Client, error) {
 	if c, ok := s.static[id]; ok {
 		return c, nil
 	}
 	if c, ok := s.state.View().Clients[id]; ok {
 		return c, nil
-	}
-	if s.docs != nil && strings.Contains(id, "://") {
-		if c, err := s.docs.Client(ctx, id); err == nil {
-			return c, nil
-		}
 	}
 	return nil, authserver.ErrNoClient
 }

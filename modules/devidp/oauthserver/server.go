@@ -10,7 +10,6 @@ package oauthserver
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"sync"
 	"time"
@@ -41,9 +40,6 @@ type Config struct {
 	StatePath string              // the file that keeps clients, grants and hashes of tokens
 	Now       func() time.Time    // nil: time.Now
 	Clients   []authserver.Client // clients that exist without registration
-
-	// Documents fetches client-id metadata documents. Nil: they are not supported.
-	Documents *http.Client
 
 	// Site, Title, Pick, PickField and PickData make the login page: Site names the asking party, Pick is the template
 	// text of the form's fields, one of which is named PickField. Subject turns the value of that field into the token's
@@ -76,7 +72,6 @@ type Server struct {
 	static  map[string]*authserver.Client
 	state   *statefile.File[*state]
 	tickets *tickets
-	docs    *authserver.Documents
 	page    *webpage.Template
 	action  string // path of the authorization endpoint
 
@@ -111,19 +106,15 @@ func Open(c Config) (*Server, error) {
 	for i := range c.Clients {
 		s.static[c.Clients[i].ID] = &c.Clients[i]
 	}
-	if c.Documents != nil {
-		s.docs = authserver.NewDocuments(c.Documents, c.Now)
-	}
 	return s, nil
 }
 
 // Metadata returns the members of RFC 8414 metadata that hold for every server of this package.
 func (s *Server) Metadata() map[string]any {
-	m := map[string]any{
+	return map[string]any{
 		"issuer":                                         s.config.Issuer,
 		"authorization_endpoint":                         s.config.Issuer + "/authorize",
 		"token_endpoint":                                 s.config.Issuer + "/token",
-		"registration_endpoint":                          s.config.Issuer + "/register",
 		"response_types_supported":                       []string{"code"},
 		"response_modes_supported":                       []string{"query"},
 		"grant_types_supported":                          []string{authserver.GrantCode, authserver.GrantRefresh},
@@ -131,8 +122,4 @@ func (s *Server) Metadata() map[string]any {
 		"code_challenge_methods_supported":               []string{"S256"},
 		"authorization_response_iss_parameter_supported": true,
 	}
-	if s.docs != nil {
-		m["client_id_metadata_document_supported"] = true
-	}
-	return m
 }

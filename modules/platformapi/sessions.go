@@ -1,0 +1,78 @@
+package platformapi
+
+import (
+	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/modules/app/routes"
+	"github.com/durward-gateway/durward/storage"
+)
+
+var (
+	errNoSession    = routes.Refused(gateway.NotFound, "Session not found")
+	errNotOwnFilter = routes.Refused(gateway.Forbidden, "Only administrators see the sessions of others: leave user_id out")
+)
+
+// sessionView is the API's view of a user's login with an OAuth client at this gateway.
+type sessionView struct {
+	ID         string         `json:"id"`
+	UserID     string         `json:"user_id"`
+	ClientID   string         `json:"client_id"`
+	ClientName string         `json:"client_name"`
+	Resource   string         `json:"resource"` // the audience of its tokens: a server's address, or the gateway's
+	Issuer     string         `json:"issuer"`   // the identity provider at which the user logged in
+	CreatedAt  routes.Instant `json:"created_at"`
+	UsedAt     routes.Instant `json:"used_at"`    // the client last got tokens
+	ExpiresAt  routes.Instant `json:"expires_at"` // when the client gets no tokens before
+	EndsAt     routes.Instant `json:"ends_at"`    // even so
+	Current    bool           `json:"current"`    // the request's own token came of it
+}
+
+func (q *request) sessionView(l storage.Login) sessionView {
+	return sessionView{
+		ID: l.ID, UserID: l.UserID, ClientID: l.ClientID, ClientName: l.ClientName, Resource: l.Resource, Issuer: l.Issuer,
+		CreatedAt: routes.Instant(l.CreatedAt), UsedAt: routes.Instant(l.UsedAt), ExpiresAt: routes.Instant(l.ExpiresAt), EndsAt: routes.Instant(l.EndsAt),
+		Current: l.ID == q.Call.Caller.Login,
+	}
+}
+
+// listSessions lists the caller's sessions; an administrator names another user to see that one's.
+func listSessions(q *request) (any, error) {
+	filter := storage.LoginFilter{
+		OrganizationID: q.Organization(), UserID: q.Call.Caller.UserID, Now: q.Core.Clock.Shared(q.handler.now()), Page: q.Page(),
+	}
+	named := q.Query.UUID("user_id", 0)
+	if err := q.Shape(); err != nil {
+		return nil, err
+	}
+	if named.Set() && named.Value != filter.UserID {
+		if !q.Call.Caller.Admin {
+			return nil, errNotOwnFilter
+		}
+		filter.UserID = named.Value
+	}
+	if filter.UserID == "" { // without a user the filter selects everybody's
+		return nil, errNotOwnFilter
+	}
+	page, err := q.Core.Store.Logins(q.Context(), filter)
+	if err != nil {
+		return nil, err
+	}
+	return viewPage(filter.Page, page, q.sessionView), nil
+}
+
+// endSession ends a session of the caller's; an administrator ends those of all users. Its tokens are refused from then
+// on, on every node, and the streams that use them end.
+func endSession(q *request) (any, error) {
+	id := q.ID("session_id")
+	if err := q.Shape(); err != nil {
+		return nil, err
+	}
+	l, err := q.Core.Store.Login(q.Context(), q.Organization(), id, q.Core.Clock.Shared(q.handler.now()))
+	if err != nil {
+		return nil, routes.Missing(err, errNoSession)
+	}
+	if l.UserID != q.Call.Caller.UserID && !q.Call.Caller.Admin {
+		return nil, errNoSession
+	}
+	_, err = q.Core.Store.EndLogin(q.Context(), q.Organization(), id)
+	return nil, routes.Missing(err, errNoSession)
+}
