@@ -86,6 +86,19 @@ func TestSessions(t *testing.T) {
 			t.Errorf("alice's for an administrator: %v", got)
 		}
 	})
+	t.Run("what outlives a login", func(t *testing.T) {
+		if status, body := d.asked(t, first, http.MethodPost, "/api/llm-gateway/user/api-keys", `{"name":"Mine","scopes":["llm"]}`); status != http.StatusForbidden {
+			t.Errorf("a client makes itself a key: %d %s", status, body)
+		}
+	})
+	t.Run("an agent for a client of the gateway", func(t *testing.T) {
+		for issuer, want := range map[string]int{d.url: http.StatusOK, "https://elsewhere.example": http.StatusUnprocessableEntity} {
+			body := `{"application_directory":{"external_id":"https://editor.example/client","issuer":"` + issuer + `"}}`
+			if status, said := d.asked(t, admin, http.MethodPost, "/api/agents", body); status != want {
+				t.Errorf("of %s: %d %s, want %d", issuer, status, said, want)
+			}
+		}
+	})
 	t.Run("by the API", func(t *testing.T) {
 		if status, body := d.api(t, first, http.MethodDelete, "/api/sessions/"+ids[false]); status != http.StatusNoContent {
 			t.Fatalf("ending the other one: %d %s", status, body)

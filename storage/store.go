@@ -401,6 +401,9 @@ type Logins interface {
 	// that the caller must ask the identity provider for new facts, and store them with RenewLogin; that is nobody else's
 	// work for RenewalLimit. It returns ErrNotFound when the login has ended, or has no redeemed code.
 	RefreshLogin(ctx context.Context, organization, id string, generation int, now time.Time, idle, grace time.Duration) (l Login, renews bool, err error)
+	// LostRefresh notes that the refresh token of a generation did not reach its client: the one before it stays good until
+	// the next refresh. Nothing happens when the login has ended, or has another generation by now.
+	LostRefresh(ctx context.Context, organization, id string, generation int) error
 	// RenewLogin stores the identity provider's answer: facts, their time and the sealed refresh token. It returns
 	// ErrNotFound when the login has ended.
 	RenewLogin(ctx context.Context, organization, id string, facts LoginFacts, at time.Time, sealedRefresh []byte) error
@@ -408,8 +411,9 @@ type Logins interface {
 	Login(ctx context.Context, organization, id string, now time.Time) (Login, error)
 	// Logins lists those logins that have a redeemed code, the last used first.
 	Logins(ctx context.Context, f LoginFilter) (Page[Login], error)
-	// EndLogin deletes a login and returns it. It returns ErrNotFound when there is none.
-	EndLogin(ctx context.Context, organization, id string) (Login, error)
+	// EndLogin deletes a login and returns it. With forget it also deletes the consents of its user to its client. It returns
+	// ErrNotFound when there is none.
+	EndLogin(ctx context.Context, organization, id string, forget bool) (Login, error)
 	// PutConsent stores a consent, or its new time and client name. The user's oldest ones make room (MaxConsents). It
 	// returns ErrNotFound when there is no such user.
 	PutConsent(ctx context.Context, c Consent) error

@@ -103,7 +103,7 @@ func (c *cluster) newRights(up *upstream) *rights {
 
 func leadsToConnect(a answer) bool { return rig.LeadsToConnect(a.status, a.body) }
 
-var kinds = []string{"key", "policy", "server", "connection", "user"}
+var kinds = []string{"key", "policy", "server", "connection", "user", "session"}
 
 func (r *rights) make(n *node, kind string) right {
 	switch kind {
@@ -140,6 +140,11 @@ func (r *rights) make(n *node, kind string) right {
 		user := n.api(r.client, token, http.MethodPost, keysPath, members{"name": "Mine", "scopes": []string{"mcp"}})["user_id"].(string)
 		return right{token: token, server: r.plain, after: status(http.StatusUnauthorized), reason: "revoked", take: func(n *node) {
 			n.api(r.client, r.boss, http.MethodPost, "/api/users/"+user+"/revoke", members{})
+		}}
+	case "session":
+		l := r.c.logIn(person())
+		return right{token: l.access, server: r.plain, after: status(http.StatusUnauthorized), reason: "revoked", take: func(n *node) {
+			n.api(r.client, l.access, http.MethodDelete, "/api/sessions/"+l.session(), nil)
 		}}
 	}
 	panic(kind)

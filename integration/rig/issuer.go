@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Issuer is an identity provider without a login: its tokens contain the claims that tests set.
+// Issuer is an identity provider without a login page: its tokens contain the claims that tests set.
 type Issuer struct {
 	server *httptest.Server
 	key    *ecdsa.PrivateKey
@@ -54,6 +54,16 @@ func NewIssuer(t testing.TB) *Issuer {
 			"kty": "EC", "crv": "P-256", "use": "sig", "alg": "ES256", "kid": "k", "x": base64url(point[1:33]), "y": base64url(point[33:]),
 		}}}
 	}))
+	mux.HandleFunc("POST /token", func(w http.ResponseWriter, r *http.Request) {
+		claims, err := base64.RawURLEncoding.DecodeString(r.PostFormValue("code"))
+		if err != nil || len(claims) == 0 {
+			http.Error(w, `{"error":"invalid_grant"}`, http.StatusBadRequest)
+			return
+		}
+		answer(func() any {
+			return map[string]any{"access_token": "opaque", "token_type": "Bearer", "id_token": i.sign(t, "JWT", claims)}
+		})(w, r)
+	})
 	i.server = httptest.NewUnstartedServer(mux) // the handlers ask it for its address
 	i.server.Start()
 	t.Cleanup(i.server.Close)
@@ -72,7 +82,23 @@ func (i *Issuer) Token(t testing.TB, audience string, claims map[string]any) str
 		"jti": fmt.Sprint("token-", i.serial.Add(1)), "client_id": "test-client", "azp": "test-client",
 	}
 	maps.Copy(whole, claims)
-	input := encode(t, map[string]any{"alg": "ES256", "typ": "at+jwt", "kid": "k"}) + "." + encode(t, whole)
+	return i.sign(t, "at+jwt", marshal(t, whole))
+}
+
+// Code returns a code with which a client gets an ID token with these claims, for an hour. nonce is that of the
+// authorization request.
+func (i *Issuer) Code(t testing.TB, client, nonce string, claims map[string]any) string {
+	t.Helper()
+	now := time.Now()
+	whole := map[string]any{"iss": i.URL(), "aud": client, "iat": now.Unix(), "exp": now.Add(time.Hour).Unix(), "nonce": nonce}
+	maps.Copy(whole, claims)
+	return base64url(marshal(t, whole))
+}
+
+// sign makes a JWT of a type.
+func (i *Issuer) sign(t testing.TB, kind string, claims []byte) string {
+	t.Helper()
+	input := base64url(marshal(t, map[string]any{"alg": "ES256", "typ": kind, "kid": "k"})) + "." + base64url(claims)
 	digest := sha256.Sum256([]byte(input))
 	r, s, err := ecdsa.Sign(rand.Reader, i.key, digest[:])
 	if err != nil {
@@ -81,13 +107,13 @@ func (i *Issuer) Token(t testing.TB, audience string, claims map[string]any) str
 	return input + "." + base64url(append(r.FillBytes(make([]byte, 32)), s.FillBytes(make([]byte, 32))...))
 }
 
-func encode(t testing.TB, value any) string {
+func marshal(t testing.TB, value any) []byte {
 	t.Helper()
 	encoded, err := json.Marshal(value)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return base64url(encoded)
+	return encoded
 }
 
 func base64url(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }

@@ -33,9 +33,9 @@ func TestFirstContact(t *testing.T) {
 // the identity provider.
 func TestFirstContactAtGateway(t *testing.T) {
 	lab(t)
-	at := startProvided(t, "")
+	at := startProvided(t, "\n\t\tauthorization_server on {\n\t\t\toauth_client first-call {\n\t\t\t\tredirect_uri http://127.0.0.1/callback\n\t\t\t}\n\t\t}")
 	for i, c := range newcomers() {
-		if form == short && !c.short || c.known || c.name == "Claude Code" {
+		if form == short && !c.short || c.name == "Claude Code" {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -34,7 +35,8 @@ type forms struct {
 	fill func(user string) map[string]string // the user's input, by the names of fields
 }
 
-// pass opens an address and sends the form of each page, until there is none or the browser is at the gateway. It returns that page.
+// pass opens an address and sends the form of each page, until there is none or the browser is at one of the gateway's pages
+// that asks nothing. It returns that page.
 func (f forms) pass(t testing.TB, browser *http.Client, address, user string) string {
 	t.Helper()
 	response, err := browser.Get(address)
@@ -45,10 +47,15 @@ func (f forms) pass(t testing.TB, browser *http.Client, address, user string) st
 		page, _ := io.ReadAll(response.Body)
 		_ = response.Body.Close()
 		form := pageForm.FindSubmatch(page)
-		if form == nil || strings.HasPrefix(response.Request.URL.String(), f.gate) {
+		written, values := f.fill(user), make(url.Values)
+		if strings.HasPrefix(response.Request.URL.String(), f.gate) {
+			if form = question(page); form != nil {
+				values.Set("decision", "approve")
+			}
+		}
+		if form == nil {
 			return string(page)
 		}
-		written, values := f.fill(user), make(url.Values)
 		for _, tag := range formField.FindAll(form[2], -1) {
 			field := attributes(tag)
 			if value, asked := written[field["name"]]; asked {
@@ -65,6 +72,42 @@ func (f forms) pass(t testing.TB, browser *http.Client, address, user string) st
 	}
 	t.Fatal("the login does not end")
 	return ""
+}
+
+// question returns the form of a page of the gateway's that asks about a client; nil: it asks nothing.
+func question(page []byte) [][]byte {
+	for _, form := range pageForm.FindAllSubmatch(page, -1) {
+		if strings.HasPrefix(attributes(form[1])["action"], "/oauth/authorize") {
+			return form
+		}
+	}
+	return nil
+}
+
+// letsIn checks that a client which is given the address of a server alone logs a user in at the gateway, and calls a tool. The
+// identity provider knows no client but the gateway.
+func (f forms) letsIn(t *testing.T, user string) {
+	t.Helper()
+	for _, name := range []string{"sdk 1", "sdk 2", "mcp-remote", "@ai-sdk/mcp", "mcp-use"} {
+		if form == short && name != "sdk 1" {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			jar, err := cookiejar.New(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan := object{"url": f.gate + "/mcp/everything", "modules": filepath.Dir(module(t, "x")), "tool": "echo", "arguments": object{"message": "hello"}}
+			var opened []string
+			got := newcomer{name: name}.contact(t, plan, func(address string) {
+				opened = append(opened, address)
+				f.pass(t, &http.Client{Jar: jar}, address, user)
+			})
+			if len(opened) != 1 || !strings.HasPrefix(opened[0], f.gate+"/oauth/authorize?") || !strings.Contains(got.Result, "Echo: hello") {
+				t.Errorf("the user was led to %q, and the client says %s", opened, got.Result)
+			}
+		})
+	}
 }
 
 // browse logs a user in for login.mjs.

@@ -1,8 +1,6 @@
 package world
 
 import (
-	"net/http"
-	"net/http/cookiejar"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,8 +13,7 @@ import (
 func TestGuideOfHydra(t *testing.T) {
 	lab(t, all, newest)
 	r := &row{
-		section: identityProviders, software: "Ory Hydra", version: moduleVersion("hydra", "github.com/ory/hydra/v2"), tried: "docs/identity/hydra.md: log in, administrator by role, a first call",
-		remark: "Its answer to a client that registers itself is refused by the MCP SDK for TypeScript (hydra#4116): the guide's client is made by hand.",
+		section: identityProviders, software: "Ory Hydra", version: moduleVersion("hydra", "github.com/ory/hydra/v2"), tried: "docs/identity/hydra.md: log in, administrator by role, a first call; clients that register at the gateway",
 	}
 	record(t, r)
 	gatePort, publicPort, adminPort, appPort, upstreamPort := rig.FreePort(t), rig.FreePort(t), rig.FreePort(t), rig.FreePort(t), rig.FreePort(t)
@@ -43,18 +40,8 @@ func TestGuideOfHydra(t *testing.T) {
 	g.firstCall(env, gate, durward, root, alice)
 	app.visit(t, "alice", "alice@example.test")
 
-	// An MCP client that is told the id.
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan := object{"url": gate + "/mcp/everything", "modules": filepath.Dir(module(t, "x")), "tool": "echo", "arguments": object{"message": "hello"}}
-	got := newcomer{name: "@mastra/mcp"}.contact(t, plan, func(address string) {
-		if page := app.pass(t, &http.Client{Jar: jar}, address, "alice"); !strings.Contains(page, "Authentication complete") {
-			t.Errorf("the login of an MCP client ends on %s", rig.Tail(page, 3_000))
-		}
-	})
-	if !strings.Contains(got.Result, "Echo: hello") {
-		t.Errorf("the call of an MCP client: %s\n%s", got.Result, rig.Tail(durward.Output.String(), 3_000))
+	app.letsIn(t, "alice")
+	if t.Failed() {
+		t.Log(rig.Tail(durward.Output.String(), 3_000))
 	}
 }

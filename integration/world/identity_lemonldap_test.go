@@ -24,7 +24,7 @@ func TestGuideOfLemonLDAP(t *testing.T) {
 	} else {
 		_ = settings.Close()
 	}
-	r := &row{section: identityProviders, software: "LemonLDAP::NG", version: debianVersion(t, "liblemonldap-ng-portal-perl"), tried: "docs/identity/lemonldap-ng.md: log in, administrator by group, a first call"}
+	r := &row{section: identityProviders, software: "LemonLDAP::NG", version: debianVersion(t, "liblemonldap-ng-portal-perl"), tried: "docs/identity/lemonldap-ng.md: log in, administrator by group, a first call; clients that register at the gateway"}
 	record(t, r)
 
 	gatePort, issuerPort, upstreamPort, callbackPort := rig.FreePort(t), rig.FreePort(t), rig.FreePort(t), rig.FreePort(t)
@@ -52,6 +52,7 @@ func TestGuideOfLemonLDAP(t *testing.T) {
 	root, alice := g.login(env, "dwho", pages.browse), g.login(env, "rtyler", pages.browse)
 	g.firstCall(env, gate, durward, root, alice)
 	pages.visit(t, "rtyler", "rtyler@badwolf.org")
+	pages.letsIn(t, "rtyler")
 	if t.Failed() {
 		t.Log(rig.Tail(portal.Output.String(), 3_000))
 	}

@@ -54,7 +54,7 @@ type App struct {
 	IdentitiesRaw []json.RawMessage `json:"identity,omitempty" caddy:"namespace=durward.identities inline_key=kind"`
 
 	// The gateway as an OAuth authorization server: clients log their users in at the gateway, which logs them in at the
-	// identity provider. Default: off.
+	// identity provider. Default: on where every identity has a `login_client` and the site has `durward_session`.
 	AuthorizationServer *settings.AuthorizationServer `json:"authorization_server,omitempty"`
 
 	// Origins of web pages that may call the gateway, besides the origin of the public URL. Default: none; with the

@@ -41,7 +41,7 @@ func (c *Core) sharedNow() time.Time { return c.Clock.Shared(time.Now()) }
 // bindAuthenticator makes the authenticator, and the authorization server whose tokens it accepts.
 func (a *App) bindAuthenticator(core *Core) (err error) {
 	core.Authorization, err = authorization.New(authorization.Options{
-		PublicURL: core.PublicURL, On: a.AuthorizationServer.On(!a.noPages && len(core.Logins.Issuers()) > 0), Rules: a.AuthorizationServer, Store: core.Store, Keyring: core.Keyring, Guard: core.Guard,
+		PublicURL: core.PublicURL, On: a.AuthorizationServer.On(!a.noPages && core.allLogIn()), Rules: a.AuthorizationServer, Store: core.Store, Keyring: core.Keyring, Guard: core.Guard,
 		Browsers: core.Logins, Issuers: &core.Issuers, Audit: core.Audit, Log: core.Log, Now: core.sharedNow,
 	})
 	if err != nil {
@@ -54,6 +54,12 @@ func (a *App) bindAuthenticator(core *Core) (err error) {
 	core.Authenticator = core.newAuthenticator(accepted)
 	core.Authorization.Bind(core.Authenticator)
 	return nil
+}
+
+// allLogIn reports whether the users of every identity can log in at the gateway's pages.
+func (c *Core) allLogIn() bool {
+	logins := len(c.Logins.Issuers())
+	return logins > 0 && logins == len(c.Issuers.Names())
 }
 
 // SetBearer sets the call's caller and agent to those of a bearer.

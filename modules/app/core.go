@@ -184,8 +184,8 @@ func (a *App) authorizeNot() {
 	a.coreMu.Lock()
 	defer a.coreMu.Unlock()
 	a.noPages = true
-	if a.core != nil {
-		a.core.Authorization = nil
+	if a.core != nil && a.core.Authorization != nil {
+		a.core.Authorization, a.core.Authenticator = nil, a.core.newAuthenticator(nil)
 	}
 }
 

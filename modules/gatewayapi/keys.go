@@ -110,16 +110,17 @@ func createOwnKey(q *request) (any, error) {
 	}); err != nil {
 		return nil, err
 	}
-	if slices.Contains(k.Scopes, apikey.ScopeMCP) && q.Core.Approvals.MayDecide(q.Call.Party().Decider()) != nil {
+	lasting := slices.Contains(k.Scopes, apikey.ScopeMCP) || q.Call.Caller.Login != ""
+	if lasting && q.Core.Approvals.MayDecide(q.Call.Party().Decider()) != nil {
 		return nil, errKeyClient
 	}
 	return q.makeKey(k, errRevoked)
 }
 
 // errKeyClient refuses a key for MCP servers to the token of an agent, which could otherwise make itself a key that its
-// policies do not govern.
+// policies do not govern. It refuses every key to a client whose user logged in at the gateway: the key would outlive the login.
 var errKeyClient = routes.Refused(gateway.Forbidden,
-	"Keys with the scope mcp are made with a token of a client that the configuration names for it (approval_clients), never with an agent's")
+	"Keys with the scope mcp are made with a token of a client that the configuration names for it (approval_clients), never with an agent's; clients that log users in at the gateway make no other keys either")
 
 // keyAgent reads the agent that a key is made for. Only administrators may set one: it decides which policies govern
 // the key.
@@ -131,7 +132,7 @@ func (q *request) keyAgent(o *validate.Object) string {
 	}
 	q.exists(o, "agent_id", "agent", id, func() error {
 		agent, err := q.Core.Store.Agent(q.Context(), q.Organization(), id)
-		if err == nil && agent.Application.Issuer != q.Call.Caller.Issuer {
+		if of := agent.Application.Issuer; err == nil && of != q.Call.Caller.Issuer && (of != q.Core.PublicURL || q.Core.Authorization == nil) {
 			return storage.ErrNotFound // its tokens are never the user's
 		}
 		return err

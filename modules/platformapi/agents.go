@@ -2,6 +2,7 @@ package platformapi
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -61,7 +62,8 @@ func countAgents(q *request) (any, error) {
 	return agentCountsView(counts), nil
 }
 
-// createAgent registers an existing application, or a new one of the administrator's own issuer.
+// createAgent registers an existing application, or a new one: of the issuer that the request names, else of that of the
+// administrator's token.
 func createAgent(q *request) (any, error) {
 	now := q.handler.now().UTC()
 	a := storage.Agent{OrganizationID: q.Organization(), CreatedAt: now, UpdatedAt: now}
@@ -74,6 +76,7 @@ func createAgent(q *request) (any, error) {
 			o.Report(validate.ValueError, "Value error, give application_directory_id or application_directory, not both", "application_directory")
 		case described.Set() && described.Value != nil:
 			a.Application = application(described.Value)
+			a.Application.Issuer = q.issuer(described.Value)
 		case !given && !described.Set() && !o.Wrong("application_directory_id") && !o.Wrong("application_directory"):
 			o.Report(validate.Missing, "Field required: application_directory_id or application_directory", "application_directory_id")
 		}
@@ -99,9 +102,17 @@ func createAgent(q *request) (any, error) {
 		return nil, err
 	}
 	a.Application.ID, a.Application.OrganizationID = id.String(), a.OrganizationID
-	a.Application.Issuer = q.Call.Caller.Issuer
 	a.Application.CreatedAt, a.Application.UpdatedAt = now, now
 	return agentAnswer(a, q.Core.Store.CreateAgent(q.Context(), a))
+}
+
+// issuer reads the issuer of a client's tokens: the gateway where it logs users in, or an identity provider.
+func (q *request) issuer(o *validate.Object) string {
+	known := q.Core.Issuers.Names()
+	if q.Core.Authorization != nil {
+		known = append(slices.Clone(known), q.Core.PublicURL)
+	}
+	return o.Text("issuer", validate.Text{Flags: validate.Nullable, Enum: known}).Or(q.Call.Caller.Issuer)
 }
 
 func application(o *validate.Object) storage.Application {

@@ -2,6 +2,7 @@ package platformapi
 
 import (
 	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/modules/app/authorization"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -23,6 +24,7 @@ type sessionView struct {
 	UsedAt     routes.Instant `json:"used_at"`    // the client last got tokens
 	ExpiresAt  routes.Instant `json:"expires_at"` // when the client gets no tokens before
 	EndsAt     routes.Instant `json:"ends_at"`    // even so
+	FactsAt    routes.Instant `json:"facts_at"`   // the identity provider last named the user's roles and groups
 	Current    bool           `json:"current"`    // the request's own token came of it
 }
 
@@ -30,7 +32,7 @@ func (q *request) sessionView(l storage.Login) sessionView {
 	return sessionView{
 		ID: l.ID, UserID: l.UserID, ClientID: l.ClientID, ClientName: l.ClientName, Resource: l.Resource, Issuer: l.Issuer,
 		CreatedAt: routes.Instant(l.CreatedAt), UsedAt: routes.Instant(l.UsedAt), ExpiresAt: routes.Instant(l.ExpiresAt), EndsAt: routes.Instant(l.EndsAt),
-		Current: l.ID == q.Call.Caller.Login,
+		FactsAt: routes.Instant(l.FactsAt), Current: l.ID == q.Call.Caller.Login,
 	}
 }
 
@@ -73,6 +75,5 @@ func endSession(q *request) (any, error) {
 	if l.UserID != q.Call.Caller.UserID && !q.Call.Caller.Admin {
 		return nil, errNoSession
 	}
-	_, err = q.Core.Store.EndLogin(q.Context(), q.Organization(), id)
-	return nil, routes.Missing(err, errNoSession)
+	return nil, routes.Missing(authorization.End(q.Context(), q.Core.Store, q.Core.Audit, &l, q.Call.Caller.UserID), errNoSession)
 }

@@ -253,7 +253,7 @@ func (a *authorizing) meant() bool {
 // section 4.11.2).
 func (a *authorizing) refuse(err error) {
 	address := a.answer(authserver.ErrorAnswer(err))
-	if u, ok := authserver.ParseRedirect(a.asked.RedirectURI); ok && u.Scheme == "http" {
+	if u, ok := authserver.ParseRedirect(a.asked.RedirectURI); ok && u.Scheme != "https" {
 		webpage.Redirect(a.w, address)
 		return
 	}
@@ -276,8 +276,10 @@ func (a *authorizing) backTo() string {
 	switch {
 	case !ok:
 		return "the client"
-	case u.Scheme != "https":
+	case u.Scheme == "http":
 		return "a program on this computer"
+	case u.Scheme != "https":
+		return "the program on this computer that opens " + u.Scheme + "://" + u.Host
 	}
 	return u.Host
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/api/visible"
 	"github.com/durward-gateway/durward/internal/api/webpage"
+	"github.com/durward-gateway/durward/modules/app/authorization"
 	"github.com/durward-gateway/durward/modules/app/paths"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -134,9 +135,7 @@ func (v *visit) endClient() {
 	case login != "":
 		err = v.endLogin(login)
 	case client != "":
-		if err = v.recordClient("client.forget", client, nil); err == nil {
-			err = v.core.Store.EndConsents(v.r.Context(), v.user.OrganizationID, v.user.UserID, client)
-		}
+		err = v.forgetClient(client)
 	default:
 		v.say(http.StatusBadRequest, titleForged, "It names nothing.")
 		return
@@ -158,16 +157,16 @@ func (v *visit) endLogin(id string) error {
 	if l.UserID != v.user.UserID {
 		return storage.ErrNotFound
 	}
-	if err := v.recordClient("client.logout", l.ClientID, map[string]any{"login": l.ID}); err != nil {
-		return err
-	}
-	_, err = v.core.Store.EndLogin(v.r.Context(), l.OrganizationID, l.ID)
-	return err
+	return authorization.End(v.r.Context(), v.core.Store, v.core.Audit, &l, v.user.UserID)
 }
 
-// recordClient records what the user does to a client, before it is done.
-func (v *visit) recordClient(event, client string, detail map[string]any) error {
-	return v.core.Audit.Event(v.r.Context(), v.user.OrganizationID, storage.AuditEntry{
-		Kind: storage.AuditLogin, Event: event, UserID: v.user.UserID, Client: client, Outcome: "ok", Detail: detail,
+// forgetClient ends the user's logins with a client, and the consents to it.
+func (v *visit) forgetClient(client string) error {
+	err := v.core.Audit.Event(v.r.Context(), v.user.OrganizationID, storage.AuditEntry{
+		Kind: storage.AuditLogin, Event: "client.forget", UserID: v.user.UserID, Client: client, Outcome: "ok",
 	})
+	if err != nil {
+		return err
+	}
+	return v.core.Store.EndConsents(v.r.Context(), v.user.OrganizationID, v.user.UserID, client)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -91,12 +92,18 @@ func (v *visit) loginCallback() {
 	claims, refresh, err := provider.Finish(v.r.Context(), query, attempt)
 	var who *authn.Caller
 	if err == nil {
-		who, err = v.core.Authenticator.Login(v.r.Context(), claims)
+		var facts time.Time
+		if attempt.Client { // its tokens have these roles and groups, and so have keys
+			facts = v.core.Clock.Shared(v.now())
+		}
+		who, err = v.core.Authenticator.Login(v.r.Context(), claims, facts)
 	}
 	switch {
 	case attempt.Offline && errors.Is(err, oidclogin.ErrDenied) && oauth.Code(err) == "invalid_scope":
 		// The provider lists the scope, but not for this client.
-		v.beginLogin(oidclogin.Purpose{Return: attempt.Return, Client: attempt.Client}, attempt.Issuer)
+		purpose := attempt.Purpose
+		purpose.Offline = false
+		v.beginLogin(purpose, attempt.Issuer)
 		return
 	case err != nil:
 		v.refuseLogin(err, attempt)

@@ -283,6 +283,9 @@ func (s identitiesStore) RevokeUser(ctx context.Context, organization, id string
 		if err != nil {
 			return err
 		}
+		if _, err := tx.Exec(ctx, deleteConsentsOfUserSQL, organization, id); err != nil {
+			return err
+		}
 		changed = changed || ended > 0
 		if micros(at).After(u.RevokedAt) {
 			u.RevokedAt, changed = micros(at), true

@@ -17,6 +17,7 @@ const (
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`
 	redeemLoginSQL  = `UPDATE logins SET redeemed_at = $3, used_at = $3, rotated_at = $3, expires_at = $4` + loginWhere
 	rotateLoginSQL  = `UPDATE logins SET generation = $3, rotated_at = $4, used_at = $4, expires_at = $5` + loginWhere
+	lostRefreshSQL  = `UPDATE logins SET rotated_at = expires_at` + loginWhere + ` AND generation = $3`
 	renewingSQL     = `UPDATE logins SET renewing_at = $3` + loginWhere + ` AND renewing_at <= $4`
 	renewedLoginSQL = `UPDATE logins SET facts = $3, facts_at = $4, sealed_refresh = $5, renewing_at = $6` + loginWhere
 	deleteLoginSQL  = `DELETE FROM logins` + loginWhere
@@ -39,6 +40,8 @@ const (
 	oldConsentsSQL = `DELETE FROM consents WHERE organization_id = $1 AND user_id = $2 AND created_at < (SELECT created_at` + consentsWhere + `
 		ORDER BY created_at DESC LIMIT 1 OFFSET $3)`
 	endConsentsSQL = `DELETE` + consentsWhere + ` AND client_id = $3`
+
+	deleteConsentsOfUserSQL = `DELETE` + consentsWhere
 )
 
 func (t *texts) logins(d Dialect) {
@@ -126,6 +129,11 @@ func (s loginsStore) RefreshLogin(ctx context.Context, organization, id string, 
 			}
 		case generation < 0 || generation != l.Generation-1 || now.Sub(l.RotatedAt) > grace:
 			return storage.ErrReplayed
+		case l.RotatedAt.After(now): // see LostRefresh: the client gets the token once more, and from now on the grace counts
+			l.RotatedAt, l.UsedAt, l.ExpiresAt = micros(now), micros(now), earlier(now.Add(idle), l.EndsAt)
+			if err := execOne(ctx, tx, rotateLoginSQL, organization, id, l.Generation, now.UnixMicro(), l.ExpiresAt.UnixMicro()); err != nil {
+				return err
+			}
 		}
 		if l.SealedRefresh == nil {
 			return nil
@@ -176,6 +184,14 @@ func endLogin(ctx context.Context, tx Tx, organization, id string) error {
 	return err
 }
 
+// LostRefresh implements storage.Logins.
+func (s loginsStore) LostRefresh(ctx context.Context, organization, id string, generation int) error {
+	return s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
+		_, err := tx.Exec(ctx, lostRefreshSQL, organization, id, generation)
+		return err
+	})
+}
+
 // RenewLogin implements storage.Logins.
 func (s loginsStore) RenewLogin(ctx context.Context, organization, id string, facts storage.LoginFacts, at time.Time, sealedRefresh []byte) error {
 	text, err := factsText(facts)
@@ -222,10 +238,15 @@ func (s loginsStore) Logins(ctx context.Context, f storage.LoginFilter) (page st
 }
 
 // EndLogin implements storage.Logins.
-func (s loginsStore) EndLogin(ctx context.Context, organization, id string) (l storage.Login, err error) {
+func (s loginsStore) EndLogin(ctx context.Context, organization, id string, forget bool) (l storage.Login, err error) {
 	err = s.write(ctx, organization, func(ctx context.Context, tx Tx) (err error) {
 		if l, err = One(ctx, tx, scanLogin, anyLoginSQL, organization, id, never()); err != nil {
 			return err
+		}
+		if forget {
+			if _, err := tx.Exec(ctx, endConsentsSQL, organization, l.UserID, l.ClientID); err != nil {
+				return err
+			}
 		}
 		return endLogin(ctx, tx, organization, id)
 	})

@@ -145,6 +145,18 @@ func testRefreshLogin(t *testing.T, b *bundle) {
 	read, err := b.Login(ctx, b.orgA, l.ID, now)
 	noError(t, err)
 	equal(t, read, l)
+	// A token that did not reach its client: the one before stays good until it is used again, and then for grace.
+	noError(t, b.LostRefresh(ctx, b.orgA, l.ID, 0))
+	noError(t, b.LostRefresh(ctx, b.orgB, l.ID, 1))
+	equal(t, b.changes(func() { noError(t, b.LostRefresh(ctx, b.orgA, l.ID, 1)) }), 0)
+	now = now.Add(time.Hour)
+	got, err = refresh(0, now)
+	noError(t, err)
+	l.RotatedAt, l.UsedAt, l.ExpiresAt = now, now, now.Add(idle)
+	equal(t, got, l)
+	got, err = refresh(0, now.Add(grace))
+	noError(t, err)
+	equal(t, got, l)
 	// No login outlives its end.
 	late := l.EndsAt.Add(-time.Hour)
 	inBetween := now
@@ -166,6 +178,7 @@ func testRefreshLogin(t *testing.T, b *bundle) {
 		later      time.Duration
 	}{
 		"after the grace":           {1, grace + time.Microsecond},
+		"of another's loss":         {1, grace + time.Minute},
 		"two generations ago":       {0, 0},
 		"of a generation to come":   {3, 0},
 		"of a negative generation":  {-1, 0},
@@ -177,6 +190,7 @@ func testRefreshLogin(t *testing.T, b *bundle) {
 				_, err := refresh(generation, now)
 				noError(t, err)
 			}
+			noError(t, b.LostRefresh(ctx, b.orgA, l.ID, 1)) // that was long before
 			equal(t, b.changes(func() { got, err = refresh(c.generation, now.Add(c.later)) }), 1)
 			wantError(t, err, storage.ErrReplayed)
 			equal(t, got.ID, l.ID)
@@ -283,13 +297,13 @@ func testLoginLists(t *testing.T, b *bundle) {
 	equal(t, foreign.Total, 0)
 
 	// A login ends by hand, and with its user's tokens.
-	_, err = b.EndLogin(ctx, b.orgB, first)
+	_, err = b.EndLogin(ctx, b.orgB, first, false)
 	wantError(t, err, storage.ErrNotFound)
 	var ended storage.Login
-	equal(t, b.changes(func() { ended, err = b.EndLogin(ctx, b.orgA, first) }), 1)
+	equal(t, b.changes(func() { ended, err = b.EndLogin(ctx, b.orgA, first, false) }), 1)
 	noError(t, err)
 	equal(t, ended.ID, first)
-	_, err = b.EndLogin(ctx, b.orgA, first)
+	_, err = b.EndLogin(ctx, b.orgA, first, false)
 	wantError(t, err, storage.ErrNotFound)
 	_, err = b.RevokeUser(ctx, b.orgA, b.userA1, start)
 	noError(t, err)
@@ -310,7 +324,7 @@ func testLoginsBounded(t *testing.T, b *bundle) {
 	forgotten.ClientID, forgotten.CreatedAt, forgotten.ExpiresAt = "", start.Add(-time.Hour), start
 	noError(t, b.CreateLogin(ctx, forgotten))
 	others := b.login(t, func(l *storage.Login) { l.UserID = b.userA2 })
-	_, err := b.EndLogin(ctx, b.orgA, forgotten.ID)
+	_, err := b.EndLogin(ctx, b.orgA, forgotten.ID, false)
 	wantError(t, err, storage.ErrNotFound)
 	var ids []string
 	for i := range storage.MaxLogins + 1 {
@@ -423,6 +437,17 @@ func testConsents(t *testing.T, b *bundle) {
 		wantError(t, b.PutConsent(ctx, c), storage.ErrNotFound)
 	}
 
+	// A login that its user ends takes the consents to its client with it, others stay.
+	ended, other := b.login(t, func(l *storage.Login) { l.ClientID = "client" }), again
+	other.ClientID = "other"
+	noError(t, b.PutConsent(ctx, other))
+	_, err = b.EndLogin(ctx, b.orgA, ended.ID, true)
+	noError(t, err)
+	all, err = b.Consents(ctx, b.orgA, b.userA1)
+	noError(t, err)
+	equal(t, all, []storage.Consent{other})
+	noError(t, b.PutConsent(ctx, again))
+
 	// Whoever takes a consent back ends the logins that came of it.
 	with, without := b.login(t, func(l *storage.Login) { l.ClientID = "client" }), b.login(t, nil)
 	noError(t, b.EndConsents(ctx, b.orgB, b.userA1, "client"))
@@ -432,11 +457,16 @@ func testConsents(t *testing.T, b *bundle) {
 	noError(t, err)
 	all, err = b.Consents(ctx, b.orgA, b.userA1)
 	noError(t, err)
-	equal(t, len(all), 0)
+	equal(t, all, []storage.Consent{other})
 	_, err = b.Login(ctx, b.orgA, with.ID, start)
 	wantError(t, err, storage.ErrNotFound)
 	_, err = b.Login(ctx, b.orgA, without.ID, start)
 	noError(t, err)
+	_, err = b.RevokeUser(ctx, b.orgA, b.userA1, start)
+	noError(t, err)
+	all, err = b.Consents(ctx, b.orgA, b.userA1)
+	noError(t, err)
+	equal(t, len(all), 0)
 
 	for i := range storage.MaxConsents + 2 {
 		c := want

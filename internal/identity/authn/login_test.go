@@ -139,7 +139,7 @@ func TestLoginTokens(t *testing.T) {
 func TestLoginEnds(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, l *loginDoor, tokens *logins.Tokens) error{
 		"ended": func(t *testing.T, l *loginDoor, tokens *logins.Tokens) error {
-			_, err := l.store.EndLogin(t.Context(), tokens.Login.OrganizationID, tokens.Login.ID)
+			_, err := l.store.EndLogin(t.Context(), tokens.Login.OrganizationID, tokens.Login.ID, false)
 			return err
 		},
 		"revoked by its client": func(t *testing.T, l *loginDoor, tokens *logins.Tokens) error {

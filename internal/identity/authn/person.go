@@ -82,9 +82,10 @@ func (a *Authenticator) resolve(ctx context.Context, who caller.Identity, rules 
 // ErrMachine reports that an ID token names a machine, which has no browser.
 var ErrMachine = errors.New("the ID token is a machine's")
 
-// Login finds the user that a verified ID token names. It reads the token like bearer tokens of its issuer. Errors are
-// those of Token, and ErrMachine.
-func (a *Authenticator) Login(ctx context.Context, claims *token.Claims) (*Caller, error) {
+// Login finds the user that a verified ID token names. It reads the token like bearer tokens of its issuer. facts is the time
+// from which API keys of the user have the token's roles and groups; zero where access tokens say that: providers leave roles
+// and groups out of ID tokens that they put into access tokens. Errors are those of Token, and ErrMachine.
+func (a *Authenticator) Login(ctx context.Context, claims *token.Claims, facts time.Time) (*Caller, error) {
 	issuer, ok := a.issuers[claims.Issuer]
 	if !ok {
 		return nil, token.ErrInvalid
@@ -97,9 +98,7 @@ func (a *Authenticator) Login(ctx context.Context, claims *token.Claims) (*Calle
 	if who.Machine {
 		return nil, ErrMachine
 	}
-	// An ID token is no evidence for API keys: providers leave roles and groups out of it that they put into access
-	// tokens.
-	resolved, err := a.resolve(ctx, who, &rules, time.Time{})
+	resolved, err := a.resolve(ctx, who, &rules, facts)
 	if err != nil {
 		return nil, err
 	}

@@ -260,14 +260,14 @@ func TestLogin(t *testing.T) {
 		}
 		return read
 	}
-	who, err := d.Login(t.Context(), claims(nil))
+	who, err := d.Login(t.Context(), claims(nil), time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if same := d.bearer(d.issuer.Sign(nil)).Caller(); who.UserID != same.UserID || who.OrganizationID != same.OrganizationID || !who.Admin {
 		t.Errorf("%+v", who)
 	}
-	bob, err := d.Login(t.Context(), claims(map[string]any{"sub": "bob", "groups": []string{"sales"}}))
+	bob, err := d.Login(t.Context(), claims(map[string]any{"sub": "bob", "groups": []string{"sales"}}), time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,21 +275,21 @@ func TestLogin(t *testing.T) {
 	if err != nil || !user.FactsAt.IsZero() {
 		t.Errorf("its groups count for keys: %+v, %v", user, err)
 	}
-	if who, err := d.Login(t.Context(), claims(map[string]any{"gty": "client_credentials"})); !errors.Is(err, ErrMachine) || who != nil {
+	if who, err := d.Login(t.Context(), claims(map[string]any{"gty": "client_credentials"}), time.Time{}); !errors.Is(err, ErrMachine) || who != nil {
 		t.Errorf("a machine: %+v, %v", who, err)
 	}
-	if who, err := d.Login(t.Context(), claims(map[string]any{"org_id": nil})); !errors.Is(err, caller.ErrForbidden) || who != nil {
+	if who, err := d.Login(t.Context(), claims(map[string]any{"org_id": nil}), time.Time{}); !errors.Is(err, caller.ErrForbidden) || who != nil {
 		t.Errorf("no organization: %+v, %v", who, err)
 	}
 	foreign := claims(nil)
 	foreign.Issuer = "https://elsewhere.example.com"
-	if who, err := d.Login(t.Context(), foreign); !errors.Is(err, token.ErrInvalid) || who != nil {
+	if who, err := d.Login(t.Context(), foreign, time.Time{}); !errors.Is(err, token.ErrInvalid) || who != nil {
 		t.Errorf("an issuer that is not configured: %+v, %v", who, err)
 	}
 	if err := d.store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if who, err := d.Login(t.Context(), claims(nil)); err == nil || who != nil {
+	if who, err := d.Login(t.Context(), claims(nil), time.Time{}); err == nil || who != nil {
 		t.Errorf("the store is closed: %+v, %v", who, err)
 	}
 }

@@ -28,7 +28,8 @@ func ParseRedirect(s string) (*url.URL, bool) {
 	case "http":
 		return u, loopback.IsHost(u.Host)
 	}
-	return u, IsPrivate(u)
+	// A query could be a command to the program that opens the address: it is told of a refusal there.
+	return u, IsPrivate(u) && u.RawQuery == "" && !u.ForceQuery
 }
 
 // IsPrivate reports whether a redirect URI has a private-use scheme.

@@ -9,7 +9,7 @@ func TestParseRedirect(t *testing.T) {
 	for redirect, want := range map[string]bool{
 		"https://a.test/cb": true, "http://127.0.0.1:1/": true, "http://localhost": true, "http://[::1]:80/cb?x=1": true,
 		"cursor://anysphere.cursor-mcp/oauth/callback": true, "com.example.app:/cb": true, "com.example.app://cb": true,
-		"com.example.app:cb": false, "com.example.app:/cb#x": false, "evil://cb": false, "javascript://a.test/%0aalert(1)": false, "https:///cb": false,
+		"cursor://install?name=x": false, "cursor://cb?": false, "com.example.app:cb": false, "com.example.app:/cb#x": false, "evil://cb": false, "javascript://a.test/%0aalert(1)": false, "https:///cb": false,
 		"http:///cb": false, "view-source:https://a.test/": false, "intent://a.test/#Intent;end": false,
 		"": false, "/cb": false, "//a.test/cb": false, "http://a.test/cb": false, "https://u@a.test/": false, "https://a.test/#": false, "https:a.test": false,
 		"javascript:alert(1)": false, "data:text/html,x": false, "file:///x": false, "https://a.test/\n": false, "https://a.test/ü": false,

@@ -62,7 +62,7 @@ func (m *metadata) client() (*Client, error) {
 	}
 	for _, uri := range m.redirectURIs {
 		if _, ok := ParseRedirect(uri); !ok {
-			return nil, Invalid("invalid_redirect_uri", "redirect_uris must be https, or http to a loopback address, without a fragment")
+			return nil, Invalid("invalid_redirect_uri", "redirect_uris must be https, http to a loopback address, or of a private-use scheme such as com.example.app, without a fragment")
 		}
 	}
 	if utf8.RuneCountInString(m.name) > maxName || strings.ContainsFunc(m.name, func(c rune) bool { return !unicode.IsPrint(c) }) {

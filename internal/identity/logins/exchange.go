@@ -62,7 +62,7 @@ func (s *Server) Redeem(ctx context.Context, client *authserver.Client, form url
 		return nil, fmt.Errorf("redeeming a code: %w", err)
 	}
 	if err := s.fits(&l, client, form); err != nil {
-		if _, ending := s.Store.EndLogin(ctx, l.OrganizationID, l.ID); ending != nil && !errors.Is(ending, storage.ErrNotFound) {
+		if _, ending := s.Store.EndLogin(ctx, l.OrganizationID, l.ID, false); ending != nil && !errors.Is(ending, storage.ErrNotFound) {
 			return nil, fmt.Errorf("ending a login: %w", ending)
 		}
 		return nil, err
@@ -118,6 +118,9 @@ func (s *Server) Refresh(ctx context.Context, client *authserver.Client, form ur
 	if err := s.sameTarget(&l, form); err != nil {
 		return nil, err
 	}
+	if s.Stands != nil && !s.Stands(l.Issuer, l.Audience) { // so the client asks its user to log in anew
+		return nil, authserver.Invalid("invalid_grant", "the identity provider of the login is not configured any more")
+	}
 	l, renews, err := s.Store.RefreshLogin(ctx, handle.Organization, handle.Login, handle.Generation, now, s.Idle, grace)
 	switch {
 	case errors.Is(err, storage.ErrReplayed):
@@ -128,13 +131,27 @@ func (s *Server) Refresh(ctx context.Context, client *authserver.Client, form ur
 	case err != nil:
 		return nil, fmt.Errorf("refreshing a login: %w", err)
 	}
+	tokens, err := s.renewed(ctx, l, renews)
+	if err != nil {
+		// The client has only the token that it sent. Without this it would come back with one that was replaced long ago.
+		if err := s.Store.LostRefresh(context.WithoutCancel(ctx), l.OrganizationID, l.ID, l.Generation); err != nil {
+			s.Log.Error("keeping a refresh token good for its client", "login", l.ID, "error", err)
+		}
+	}
+	return tokens, err
+}
+
+// renewed makes the tokens of a login whose refresh token was exchanged. renews reports that the identity provider must be
+// asked for new facts before.
+func (s *Server) renewed(ctx context.Context, l storage.Login, renews bool) (*Tokens, error) {
 	if renews && s.Renew != nil {
+		var err error
 		if l, err = s.renew(ctx, l); err != nil {
 			return nil, err
 		}
 	}
 	// So it is too while another request asks the provider: old facts are no better because somebody else asks.
-	if s.Renew != nil && l.SealedRefresh != nil && now.Sub(l.FactsAt) > oldestFacts {
+	if s.Renew != nil && l.SealedRefresh != nil && s.Now().Sub(l.FactsAt) > oldestFacts {
 		return nil, &authserver.Error{Code: "temporarily_unavailable", Description: "the identity provider cannot be asked", Status: http.StatusServiceUnavailable}
 	}
 	return s.issue(ctx, l, true)
@@ -152,7 +169,7 @@ func (s *Server) renew(ctx context.Context, l storage.Login) (storage.Login, err
 	renewed, err := s.Renew(ctx, l, seal.NewSecret(string(plain)))
 	switch {
 	case errors.Is(err, ErrEnded):
-		if _, err := s.Store.EndLogin(ctx, l.OrganizationID, l.ID); err != nil && !errors.Is(err, storage.ErrNotFound) {
+		if _, err := s.Store.EndLogin(ctx, l.OrganizationID, l.ID, false); err != nil && !errors.Is(err, storage.ErrNotFound) {
 			return l, fmt.Errorf("ending a login: %w", err)
 		}
 		return l, authserver.Invalid("invalid_grant", "the identity provider ended the login")
@@ -231,7 +248,7 @@ func (s *Server) Revoke(ctx context.Context, client *authserver.Client, text str
 	if err := record(ctx, l); err != nil {
 		return err
 	}
-	if _, err := s.Store.EndLogin(ctx, l.OrganizationID, l.ID); err != nil && !errors.Is(err, storage.ErrNotFound) {
+	if _, err := s.Store.EndLogin(ctx, l.OrganizationID, l.ID, false); err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return fmt.Errorf("ending a login: %w", err)
 	}
 	return nil

@@ -318,8 +318,7 @@ func TestRenew(t *testing.T) {
 	before := tokens
 	for _, what := range []string{"facts of yesterday", "the same request again"} {
 		tokens = before
-		wantCode(t, what, refresh(), "temporarily_unavailable")
-		n.clock.forward(-10 * time.Minute)
+		wantCode(t, what, refresh(), "temporarily_unavailable") // ten minutes apart
 	}
 	if !n.lives(t, tokens.Login) {
 		t.Error("a provider that is away ends a login")
@@ -428,5 +427,22 @@ func TestClients(t *testing.T) {
 	stored, err := n.Store.RegisteredClient(t.Context(), asked.Client.ID)
 	if err != nil || !stored.LoggedInAt.Equal(n.clock.time()) {
 		t.Errorf("%+v, error %v", stored, err)
+	}
+}
+
+// TestStands checks that a client whose login came of an identity provider that is gone has to log its user in anew, and that
+// nothing is lost when the provider is back.
+func TestStands(t *testing.T) {
+	n := newNode(t)
+	tokens := n.logIn(t, nil)
+	stands := false
+	n.Stands = func(issuer, audience string) bool {
+		return stands && issuer == tokens.Login.Issuer && audience == tokens.Login.Audience
+	}
+	_, err := n.refresh(t, tokens.Refresh)
+	wantCode(t, "without its provider", err, "invalid_grant")
+	stands = true
+	if _, err := n.refresh(t, tokens.Refresh); err != nil {
+		t.Errorf("with its provider again: %v", err)
 	}
 }

@@ -29,7 +29,7 @@ type Renewal struct {
 	Refresh seal.Secret
 }
 
-// Options holds the dependencies of a Server. All are required, except Documents, Clients, Renew, Replayed, the lifetimes and Log.
+// Options holds the dependencies of a Server. All are required, except Documents, Clients, Renew, Stands, Replayed, the lifetimes and Log.
 type Options struct {
 	Store Store
 	Vault Vault
@@ -44,6 +44,8 @@ type Options struct {
 	// Renew asks the identity provider at which a user logged in for new facts. Its error is ErrEnded when the provider
 	// refuses; with any other one the provider could not be asked. nil: no provider is ever asked.
 	Renew func(ctx context.Context, l storage.Login, refresh seal.Secret) (Renewal, error)
+	// Stands reports whether users still log in at an identity provider with that client of the gateway; nil: always.
+	Stands func(issuer, audience string) bool
 	// Replayed is told of a login that was ended because its code or refresh token came twice; nil: nobody is told.
 	Replayed func(ctx context.Context, l *storage.Login, what string)
 	// Lifetime is the time after which a login ends, and Idle that after which it ends when nobody uses it.

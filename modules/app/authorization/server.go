@@ -80,7 +80,7 @@ func New(o Options) (*Server, error) {
 	lifetime, idle := o.Rules.Lifetimes()
 	made := logins.Options{
 		Store: o.Store, Vault: o.Keyring, MACs: o.Keyring.MAC("oauth login"), Keys: s.keys, Issuer: o.PublicURL, Clients: clients,
-		Renew: s.renew, Replayed: s.replayed, Lifetime: lifetime, Idle: idle, Log: o.Log, Now: o.Now,
+		Renew: s.renew, Stands: s.stands, Replayed: s.replayed, Lifetime: lifetime, Idle: idle, Log: o.Log, Now: o.Now,
 	}
 	if o.Rules.FetchesDocuments() {
 		made.Documents = authserver.NewDocuments(o.Guard.FetchClient(documentTimeout, authserver.MaxDocument+1), o.Now)
@@ -114,11 +114,16 @@ func (s *Server) Accepted() (*authn.Logins, error) {
 
 // administrators implements authn.Logins.
 func (s *Server) administrators(issuer, audience string) (role string, ok bool) {
-	provider, ok := s.options.Browsers.Provider(issuer)
-	if !ok || provider.Client != audience {
+	if !s.stands(issuer, audience) {
 		return "", false
 	}
 	return s.options.Issuers.ByName()[issuer].Rules().AdminRole, true
+}
+
+// stands reports whether users log in at an identity provider with that client of the gateway.
+func (s *Server) stands(issuer, audience string) bool {
+	provider, ok := s.options.Browsers.Provider(issuer)
+	return ok && provider.Client == audience
 }
 
 // renew asks the identity provider of a login for new facts.
@@ -140,7 +145,7 @@ func (s *Server) renew(ctx context.Context, l storage.Login, refresh seal.Secret
 			return renewal, err
 		}
 	}
-	who, err := s.authenticator.Login(ctx, answer.Claims)
+	who, err := s.authenticator.Login(ctx, answer.Claims, s.options.Now())
 	switch {
 	case errors.Is(err, caller.ErrForbidden), errors.Is(err, storage.ErrForeignOrganization), errors.Is(err, authn.ErrMachine):
 		return renewal, fmt.Errorf("%w: %w", logins.ErrEnded, err) // the user may act for no organization any more

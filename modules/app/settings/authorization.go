@@ -35,8 +35,8 @@ func CheckAuthorizationMode(word string) error {
 // gateway, which logs them in at the identity provider.
 type AuthorizationServer struct {
 	// Whether clients log their users in at the gateway: `on`, which needs an identity with a `login_client` and
-	// `durward_session` in the site, or `off`, when they are sent to the identity providers. Default: on where both are
-	// there, else off.
+	// `durward_session` in the site, or `off`, when they are sent to the identity providers. Default: on where every
+	// identity has a `login_client` and `durward_session` is there, else off.
 	Mode string `json:"mode,omitempty"`
 
 	// The clients that may log users in: `any`, `known` for those of this configuration alone, or those and the clients
@@ -113,7 +113,7 @@ func (s *AuthorizationServer) checkKnown() error {
 		}
 		for _, redirect := range c.RedirectURIs {
 			if _, ok := authserver.ParseRedirect(redirect); !ok {
-				return fmt.Errorf("oauth_client %s: redirect_uri %q is neither https nor http on the user's own machine", c.ID, redirect)
+				return fmt.Errorf("oauth_client %s: redirect_uri %q is neither https nor http on the user's own machine, nor of a private-use scheme", c.ID, redirect)
 			}
 		}
 	}
