@@ -15,6 +15,10 @@ import (
 func TestWhoAuthorizes(t *testing.T) {
 	issuer := caddytest.NewIssuer(t)
 	pages, auth := caddytest.Named("durward_session"), caddytest.Named("durward_auth")
+	apart := object{"handler": "subroute", "routes": []any{
+		object{"group": "g", "match": []any{object{"path": []string{"/login*", "/logout", "/approvals*", "/connect*"}}}, "handle": []any{pages}},
+		object{"group": "g", "handle": []any{auth}},
+	}}
 	login := object{"kind": "oidc", "issuer": issuer.URL, "login_client": client}
 	for name, c := range map[string]struct {
 		identity object
@@ -25,6 +29,7 @@ func TestWhoAuthorizes(t *testing.T) {
 		"a login client":                {login, "", []any{pages, auth}, public},
 		"a login client, off":           {login, "off", []any{pages, auth}, issuer.URL},
 		"a login client without pages":  {login, "", []any{auth}, issuer.URL},
+		"pages at some addresses":       {login, "", []any{apart}, issuer.URL},
 		"on without pages":              {login, "on", []any{auth}, ""},
 		"on without a login client":     {object{"kind": "oidc", "issuer": issuer.URL}, "on", []any{pages, auth}, ""},
 		"neither on nor a login client": {object{"kind": "oidc", "issuer": issuer.URL}, "", []any{pages, auth}, issuer.URL},

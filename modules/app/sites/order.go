@@ -68,11 +68,13 @@ func CheckOrder(ctx caddy.Context) error {
 	return nil
 }
 
-// HavePages reports whether durward_session is in a site, as far as it is known before requests come.
+// HavePages reports whether requests come through durward_session before durward_auth, as far as that is known before there
+// are any. Where they are told apart by their addresses before, durward_session gets those that the Caddyfile names for it, and
+// nobody knows whether that are all.
 func HavePages(ctx caddy.Context) bool {
 	for _, server := range servers(ctx) {
 		w := orderWalk{named: server.NamedRoutes}
-		if after, err := w.routes(server.Routes, passed{}); err == nil && after.may[stepSession] {
+		if _, err := w.routes(server.Routes, passed{}); err == nil && w.pages {
 			return true
 		}
 	}
@@ -99,6 +101,7 @@ func (p *passed) add(s step, sure bool) {
 type orderWalk struct {
 	named map[string]*caddyhttp.Route
 	depth int
+	pages bool // a request has come through durward_session to durward_auth
 }
 
 // maxOrderDepth bounds routes in routes: named routes may invoke themselves.
@@ -180,6 +183,7 @@ func (w *orderWalk) handler(raw json.RawMessage, in passed) (passed, error) {
 	if err := fits(h.Handler, h.HealthOnly, in); err != nil {
 		return in, err
 	}
+	w.pages = w.pages || h.Handler == string(stepAuth) && in.may[stepSession]
 	out := in.clone()
 	for _, s := range steps(h.Handler, h.Traffic, in) {
 		out.add(s, true)
