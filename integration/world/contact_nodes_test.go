@@ -57,7 +57,7 @@ func startNodes(t *testing.T) *provided {
 		balancer.Close()
 	})
 	issuerPort := rig.FreePort(t)
-	p := &provided{gate: balancer.URL, issuer: "http://127.0.0.1:" + issuerPort}
+	p := &provided{gate: balancer.URL, issuer: "http://127.0.0.1:" + issuerPort, login: balancer.URL + "/oauth/authorize?"}
 	layOut := func(port string) *guide {
 		return p.guide(t, "http://127.0.0.1:8080 {", "http://:"+port+" {\n\tbind 127.0.0.1", "store sqlite durward.db", "store postgres {env.DATABASE}")
 	}

@@ -39,6 +39,9 @@ func TestFirstContactAtGateway(t *testing.T) {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
+			r := c.row(t)
+			r.tried = strings.Replace(r.tried, ": login", ": login at the gateway", 1)
+			record(t, r)
 			c.meets(t, at, fmt.Sprint("account-", i), map[string]any{})
 		})
 	}
