@@ -135,6 +135,9 @@ func TestSessions(t *testing.T) {
 		if a := send(alice, forms[1][1], "x", "y"); a.status != http.StatusBadRequest {
 			t.Errorf("a form that names nothing: %d", a.status)
 		}
+		for field, value := range map[string]string{"login": "\xff", "client": "nobody\xff"} {
+			send(alice, forms[1][1], field, value).want(t, http.StatusOK)
+		}
 		if a := send(alice, forms[1][1], "login", ids[true]); !strings.Contains(string(a.body), "No client acts for you") {
 			t.Errorf("after the end: %d %s", a.status, a.body)
 		}
@@ -155,6 +158,9 @@ func TestSessions(t *testing.T) {
 	})
 	t.Run("recorded", func(t *testing.T) {
 		status, body := d.api(t, admin, http.MethodGet, "/api/audit?kind=login&limit=100")
+		if strings.Contains(body, "nobody") {
+			t.Errorf("a client that nobody let in is recorded: %s", body)
+		}
 		for _, event := range []string{`"client.logout"`, `"client.forget"`, `"client.replay"`} {
 			if status != http.StatusOK || !strings.Contains(body, event) {
 				t.Errorf("no record of %s: %d %s", event, status, body)

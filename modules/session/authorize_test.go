@@ -1,12 +1,9 @@
 package session_test
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/caddytest"
 )
 
@@ -35,16 +32,9 @@ func TestWhoAuthorizes(t *testing.T) {
 		"neither on nor a login client": {object{"kind": "oidc", "issuer": issuer.URL}, "", []any{pages, auth}, issuer.URL},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := caddytest.Directory(t)
-			key := filepath.Join(dir, "key")
-			if err := os.WriteFile(key, []byte(seal.NewMasterKey().Reveal()), 0o600); err != nil {
-				t.Fatal(err)
-			}
 			g := &gateway{t: t, address: caddytest.Address(t), issuer: issuer}
-			config := object{
-				"public_url": public, "store": object{"driver": "sqlite", "path": filepath.Join(dir, "durward.db")}, "master_key": []string{"{file." + key + "}"},
-				"identity": []any{c.identity}, "egress": object{"http": []string{"127.0.0.0/8"}}, "authorization_server": object{"mode": c.mode},
-			}
+			config := configOf(t, c.identity)
+			config["authorization_server"] = object{"mode": c.mode}
 			err := caddytest.Load(t, caddytest.Config(config, g.address, append(c.handlers, caddytest.Handle(t, g.pass))...))
 			if c.named == "" {
 				if err == nil || !strings.Contains(err.Error(), "authorization_server on needs") {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/api/visible"
 	"github.com/durward-gateway/durward/internal/api/webpage"
 	"github.com/durward-gateway/durward/modules/app/authorization"
@@ -150,6 +151,9 @@ func (v *visit) endClient() {
 
 // endLogin ends one of the user's own logins. Those of others are not found.
 func (v *visit) endLogin(id string) error {
+	if _, ok := validate.UUID(id); !ok {
+		return storage.ErrNotFound
+	}
 	l, err := v.core.Store.Login(v.r.Context(), v.user.OrganizationID, id, v.core.Clock.Shared(v.now()))
 	if err != nil {
 		return err
@@ -160,9 +164,17 @@ func (v *visit) endLogin(id string) error {
 	return authorization.End(v.r.Context(), v.core.Store, v.core.Audit, &l, v.user.UserID)
 }
 
-// forgetClient ends the user's logins with a client, and the consents to it.
+// forgetClient ends the user's logins with a client, and the consents to it. The form's text gets into the audit log only when it
+// names such a client.
 func (v *visit) forgetClient(client string) error {
-	err := v.core.Audit.Event(v.r.Context(), v.user.OrganizationID, storage.AuditEntry{
+	known, err := v.clientsLetIn()
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(known, func(c letIn) bool { return c.ID == client }) {
+		return storage.ErrNotFound
+	}
+	err = v.core.Audit.Event(v.r.Context(), v.user.OrganizationID, storage.AuditEntry{
 		Kind: storage.AuditLogin, Event: "client.forget", UserID: v.user.UserID, Client: client, Outcome: "ok",
 	})
 	if err != nil {

@@ -63,16 +63,8 @@ func newGateway(t *testing.T) *gateway {
 // startGateway starts a gateway with these identities, of which the first one's issuer is given.
 func startGateway(t *testing.T, issuer *caddytest.Issuer, identities ...any) *gateway {
 	t.Helper()
-	dir := caddytest.Directory(t)
-	key := filepath.Join(dir, "key")
-	if err := os.WriteFile(key, []byte(seal.NewMasterKey().Reveal()), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	g := &gateway{t: t, address: caddytest.Address(t), issuer: issuer}
-	config := object{
-		"public_url": public, "store": object{"driver": "sqlite", "path": filepath.Join(dir, "durward.db")}, "master_key": []string{"{file." + key + "}"},
-		"identity": identities, "egress": object{"http": []string{"127.0.0.0/8"}},
-	}
+	config := configOf(t, identities...)
 	handlers := []any{caddytest.Named("durward_session"), caddytest.Named("durward_auth"), caddytest.Handle(t, g.pass)}
 	if err := caddytest.Load(t, caddytest.Config(config, g.address, handlers...)); err != nil {
 		t.Fatal(err)
@@ -98,6 +90,20 @@ func startGateway(t *testing.T, issuer *caddytest.Issuer, identities ...any) *ga
 		t.Fatal(err)
 	}
 	return g
+}
+
+// configOf returns the configuration of a gateway with these identities and a store of its own.
+func configOf(t *testing.T, identities ...any) object {
+	t.Helper()
+	dir := caddytest.Directory(t)
+	key := filepath.Join(dir, "key")
+	if err := os.WriteFile(key, []byte(seal.NewMasterKey().Reveal()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return object{
+		"public_url": public, "store": object{"driver": "sqlite", "path": filepath.Join(dir, "durward.db")}, "master_key": []string{"{file." + key + "}"},
+		"identity": identities, "egress": object{"http": []string{"127.0.0.0/8"}},
+	}
 }
 
 func (g *gateway) pass(w http.ResponseWriter, r *http.Request) {
