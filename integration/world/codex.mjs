@@ -14,7 +14,6 @@ function run(args, told = () => {}) {
 }
 
 let last; // the call that the model asked for last
-let calls = 0;
 
 const text = said => ({ type: 'message', role: 'assistant', id: 'msg_1', content: [{ type: 'output_text', text: said }] });
 
@@ -28,25 +27,23 @@ function offered(tools = []) {
   return names;
 }
 
-// next returns the answer of the model. It calls the tool that leads to the page, sends its user there, and calls the server's
-// own tool as soon as that is offered.
+// next returns the answer of the model. It calls the tool that leads to the page, and sends its user there. Codex lists the tools
+// once for a conversation, so that the model calls the server's own tool in the next one.
 async function next({ tools, input }) {
   const names = offered(tools);
   const result = last && JSON.stringify(input.find(item => item.call_id === last.call_id && item.type.endsWith('_output'))?.output);
-  if (last?.tool === plan.tool) {
-    found.result = result;
+  if (result) {
+    const page = result.match(/http[^\s"\\]+\/connect\/[a-z0-9-]+/);
+    if (last.tool === plan.tool) found.result = result;
+    else if (page) await opens(page[0]);
+    last = undefined;
     return text(result);
   }
-  found.before ??= [...names.keys()].sort();
-  const page = result?.match(/http[^\s"\\]+\/connect\/[a-z0-9-]+/);
-  if (page) await opens(page[0]);
-  if (++calls > 100) throw new Error(`the tools stay as they were, and it says ${result}`);
-  const shown = names.has(plan.tool);
-  if (shown) found.after = [...names.keys()].sort();
-  const tool = shown ? plan.tool : 'connect_account';
+  const tool = names.has(plan.tool) ? plan.tool : 'connect_account';
+  found[tool === plan.tool ? 'after' : 'before'] = [...names.keys()].sort();
   if (!names.has(tool)) throw new Error(`it offers ${JSON.stringify(tools)}`);
-  last = { tool, call_id: 'call_' + calls };
-  return { type: 'function_call', call_id: last.call_id, ...names.get(tool), arguments: JSON.stringify(shown ? plan.arguments : {}) };
+  last = { tool, call_id: 'call_' + tool };
+  return { type: 'function_call', call_id: last.call_id, ...names.get(tool), arguments: JSON.stringify(tool === plan.tool ? plan.arguments : {}) };
 }
 
 const model = await listening(async (request, response) => {
@@ -74,7 +71,7 @@ const login = told => {
 await run(['mcp', 'add', 'lab', '--url', plan.url], login); // which logs its user in, too
 if (!(await run(['mcp', 'list'])).includes('OAuth')) throw new Error('it is not logged in');
 const provider = `model_providers.lab={name="lab",base_url="http://127.0.0.1:${model.address().port}/v1",wire_api="responses"}`;
-found.printed = await run(['exec', '--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox', '-c', 'model="gpt-5"', '-c', 'model_provider="lab"', '-c', provider, 'Greet Alice.']);
+for (const prompt of ['Connect the account.', 'Greet Alice.']) await run(['exec', '--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox', '-c', 'model="gpt-5"', '-c', 'model_provider="lab"', '-c', provider, prompt]);
 model.close();
 model.closeAllConnections();
 finish(found);

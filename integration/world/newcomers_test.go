@@ -45,7 +45,7 @@ func newcomers() []newcomer {
 		{name: "mcp-use", software: "mcp-use", led: "words"},
 		{name: "inspector --cli", software: inspector, led: "words", begins: 6, next: true, remark: "A conversation for each command."},
 		{name: "Claude Code", software: "@anthropic-ai/claude-code", script: "claude.mjs", led: "words", begins: 2, shows: true, described: true, remark: "Its model is the lab's, behind the gateway. `claude mcp list` has a conversation of its own."},
-		{name: "Codex", software: "@openai/codex", script: "codex.mjs", led: "words", described: true, remark: "Its model is the lab's."},
+		{name: "Codex", software: "@openai/codex", script: "codex.mjs", led: "words", begins: 2, next: true, described: true, remark: "Its model is the lab's."},
 		{name: "inspector mcpdo", software: inspector, led: "url", begins: 2, remark: "Its first conversation is a trial."},
 	}
 }
