@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -9,6 +10,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth/extauth"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+	"golang.org/x/oauth2"
 )
 
 const grantAssertion = "urn:ietf:params:oauth:grant-type:jwt-bearer"
@@ -127,7 +133,7 @@ func TestIDJAG(t *testing.T) {
 		t.Fatalf("an assertion: %d %v", status, tokens)
 	}
 	access, _ := tokens["access_token"].(string)
-	if got := call(access, s); got.status != http.StatusOK || !strings.Contains(string(got.body), `"content":[]`) {
+	if got := call(access, s); got.status != http.StatusOK || refusedTool(got) {
 		t.Errorf("a call: %d %s", got.status, got.body)
 	}
 	other := a.createServer(answering(t).url, nil)
@@ -285,6 +291,54 @@ func TestAttackIDJAG(t *testing.T) {
 		t.Fatal(status)
 	}
 	a.loggedIn(kept)
+}
+
+// TestIDJAGClient lets the enterprise handler of the official Go SDK do all: it exchanges an ID token at the identity provider
+// for an assertion, finds the gateway's token endpoint, and calls a tool.
+func TestIDJAGClient(t *testing.T) {
+	t.Parallel()
+	a := newAsserting(t)
+	s := a.createServer(newMCPServer(t, nil).url, nil)
+	idToken := a.identity.sign(a.identity.complete(alice, "assistant at the provider"), typed("JWT"))
+	asked := make(chan url.Values, 8)
+	a.identity.mu.Lock()
+	a.identity.exchange = func(form url.Values) any {
+		asked <- form
+		return members{
+			"access_token": a.assertion(alice, s, claims{"aud": form.Get("audience"), "resource": form.Get("resource")}), "token_type": "N_A", "expires_in": 300,
+			"issued_token_type": "urn:ietf:params:oauth:token-type:id-jag",
+		}
+	}
+	a.identity.mu.Unlock()
+	credentials := func(id string) *oauthex.ClientCredentials {
+		return &oauthex.ClientCredentials{ClientID: id, ClientSecretAuth: &oauthex.ClientSecretAuth{ClientSecret: "s3cret"}}
+	}
+	handler, err := extauth.NewEnterpriseHandler(&extauth.EnterpriseHandlerConfig{
+		IdPIssuerURL: a.identity.issuer(), IdPCredentials: credentials("assistant at the provider"),
+		MCPAuthServerURL: a.url, MCPResourceURI: a.url + s.path, MCPCredentials: credentials("assistant"), HTTPClient: newClient(t),
+		IDTokenFetcher: func(context.Context) (*oauth2.Token, error) {
+			return new(oauth2.Token).WithExtra(map[string]any{"id_token": idToken}), nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(within(t, callTimeout), &mcp.StreamableClientTransport{
+		Endpoint: a.url + s.path, HTTPClient: &http.Client{Transport: transport}, OAuthHandler: handler, MaxRetries: -1,
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	result, err := session.CallTool(within(t, callTimeout), &mcp.CallToolParams{Name: "upper", Arguments: map[string]any{"text": "let in"}})
+	if err != nil || textOf(result) != "LET IN" {
+		t.Errorf("%v, %v", result, err)
+	}
+	if form := <-asked; form.Get("subject_token") != idToken || form.Get("audience") != a.url {
+		t.Errorf("the client asked for %v", form)
+	}
 }
 
 // TestIDJAGOff asks a gateway that takes no assertions.
