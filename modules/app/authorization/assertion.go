@@ -84,13 +84,17 @@ func (s *Server) verified(ctx context.Context, raw string) (*token.Assertion, st
 	if err != nil {
 		return nil, "", refusedAssertion(err)
 	}
-	// The subjects of an issuer for many tenants are unique within a tenant alone (section 6.3). Another tenant can name the
-	// gateway and any client too.
-	mapping := s.options.Issuers.ByName()[assertion.Issuer].Rules().Mapping
-	if _, ok := assertion.Object.Get("tenant"); ok && !slices.Contains(mapping.Paths.Organization, "tenant") {
+	if !readsTenant(s.options.Issuers.ByName()[assertion.Issuer].Rules().Paths, assertion.Claims) {
 		return nil, "", authserver.Invalid("invalid_grant", "the assertion names a tenant, which the gateway does not read: it needs `claim org tenant`")
 	}
 	return assertion, client, nil
+}
+
+// readsTenant reports whether the tenant that claims name decides about the organization, if they name one. The subjects of an
+// issuer for many tenants are unique within a tenant alone (section 6.3), and any tenant can name the gateway and its clients.
+func readsTenant(paths caller.Paths, claims *token.Claims) bool {
+	_, named := claims.Object.Get("tenant")
+	return !named || slices.Contains(paths.Organization, "tenant") || slices.Contains(paths.OrganizationSlug, "tenant")
 }
 
 // refusedAssertion returns the answer to an assertion that could not be verified. The reason holds nothing of the assertion,

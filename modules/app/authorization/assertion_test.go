@@ -9,6 +9,7 @@ import (
 	"github.com/durward-gateway/durward/internal/identity/authserver"
 	"github.com/durward-gateway/durward/internal/identity/caller"
 	"github.com/durward-gateway/durward/internal/identity/token"
+	"github.com/durward-gateway/durward/internal/strictjson"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -52,6 +53,29 @@ func TestAssertedResource(t *testing.T) {
 		}
 		if err != nil || resource != c.resource || server != c.server {
 			t.Errorf("%s: %q %q, %v", name, resource, server, err)
+		}
+	}
+}
+
+// TestTenant checks that a tenant is read, or refused.
+func TestTenant(t *testing.T) {
+	for name, c := range map[string]struct {
+		claims string
+		paths  caller.Paths
+		want   bool
+	}{
+		"none":            {`{"sub":"a"}`, caller.Paths{}, true},
+		"not read":        {`{"tenant":"a"}`, caller.Paths{Organization: []string{"org_id"}}, false},
+		"null":            {`{"tenant":null}`, caller.Paths{}, false},
+		"an organization": {`{"tenant":"a"}`, caller.Paths{Organization: []string{"tenant"}}, true},
+		"a slug":          {`{"tenant":"a"}`, caller.Paths{OrganizationSlug: []string{"x", "tenant"}}, true},
+	} {
+		object, err := strictjson.Parse([]byte(c.claims), strictjson.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := readsTenant(c.paths, &token.Claims{Object: object}); got != c.want {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }
