@@ -50,12 +50,20 @@ func CheckForm(form url.Values) error {
 			return Invalid("invalid_request", "a parameter was sent more than once")
 		}
 		for _, v := range values {
-			if len(v) > maxText {
+			if len(v) > longest(name) {
 				return Invalid("invalid_request", "a parameter is too long")
 			}
 		}
 	}
 	return nil
+}
+
+// longest returns the longest value of a parameter.
+func longest(name string) int {
+	if name == "assertion" {
+		return maxAssertion
+	}
+	return maxText
 }
 
 // Scopes splits a scope parameter (RFC 6749 section 3.3): sorted, each once.

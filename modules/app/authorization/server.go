@@ -70,6 +70,9 @@ type Server struct {
 // New makes the server. It returns nil when the configuration has none.
 func New(o Options) (*Server, error) {
 	if !o.On {
+		if asserting := o.Browsers.Asserting(); len(asserting) > 0 {
+			return nil, fmt.Errorf("identity %s: id_jag needs the authorization server, which is off: it takes the assertions", asserting[0])
+		}
 		return nil, nil //nolint:nilnil // there is none
 	}
 	clients, err := o.Rules.KnownClients()
@@ -109,7 +112,9 @@ func (s *Server) Accepted() (*authn.Logins, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up the authorization server: %w", err)
 	}
-	return &authn.Logins{Issuer: s.options.PublicURL, Verifier: verifier, Administrators: s.administrators, Admits: s.options.Rules.Admits}, nil
+	return &authn.Logins{
+		Issuer: s.options.PublicURL, Verifier: verifier, Administrators: s.administrators, Admits: s.options.Rules.Admits, Asserts: s.asserts,
+	}, nil
 }
 
 // administrators implements authn.Logins.
@@ -260,6 +265,10 @@ func (s *Server) Metadata() map[string]any {
 	}
 	if s.options.Rules.FetchesDocuments() {
 		m["client_id_metadata_document_supported"] = true
+	}
+	if s.TakesAssertions() {
+		m["grant_types_supported"] = []string{authserver.GrantCode, authserver.GrantRefresh, authserver.GrantAssertion}
+		m["authorization_grant_profiles_supported"] = []string{authserver.ProfileIDJAG}
 	}
 	return m
 }
