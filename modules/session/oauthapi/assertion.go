@@ -19,7 +19,7 @@ func (c *call) assert(ctx context.Context, client *authserver.Client, form url.V
 	tokens, err := c.server.Assert(ctx, client, form)
 	if _, refused := errors.AsType[*authserver.Error](err); refused {
 		c.log.Warn("refusing an identity assertion", zap.String("client", client.ID), zap.String("reason", token.Reason(err)))
-		c.core.AuditRefusal(err, paths.Token)
+		c.core.AuditRefusal(err, paths.Token) //nolint:contextcheck // what it opens outlives the request
 	}
 	return tokens, err
 }
