@@ -458,6 +458,9 @@ type Clients interface {
 	// that the caller knows, "" for none: with another one it returns ErrConflict, so that of several nodes only one makes
 	// the next key.
 	AddSigningKey(ctx context.Context, k SigningKey, newest string) error
+	// UseAssertion remembers that an assertion was presented, by its issuer and its claim jti, until it has expired
+	// (RFC 7523 section 3). It returns ErrReplayed when it was presented before. It forgets those that have expired by now.
+	UseAssertion(ctx context.Context, issuer, id string, now, expires time.Time) error
 }
 
 // Tasks keeps the owners of MCP tasks. They are no facts of the organization: OnChange does not report them.

@@ -21,6 +21,9 @@ const (
 	signingKeysSQL       = `SELECT id, sealed, created_at, expires_at FROM signing_keys ORDER BY created_at DESC, id DESC`
 	insertSigningKeySQL  = `INSERT INTO signing_keys (id, sealed, created_at, expires_at) VALUES ($1, $2, $3, $4)`
 	deleteSigningKeysSQL = `DELETE FROM signing_keys WHERE expires_at <= $1`
+
+	useAssertionSQL     = `INSERT INTO used_assertions (issuer, id, expires_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`
+	forgetAssertionsSQL = `DELETE FROM used_assertions WHERE expires_at <= $1`
 )
 
 func scanRegisteredClient(r Row) (c storage.RegisteredClient, err error) {
@@ -97,4 +100,20 @@ func (s clientsStore) AddSigningKey(ctx context.Context, k storage.SigningKey, n
 		_, err = tx.Exec(ctx, insertSigningKeySQL, k.ID, k.Sealed, k.CreatedAt.UnixMicro(), k.ExpiresAt.UnixMicro())
 		return err
 	})
+}
+
+// UseAssertion implements storage.Clients.
+func (s clientsStore) UseAssertion(ctx context.Context, issuer, id string, now, expires time.Time) error {
+	var added int64
+	err := s.write(ctx, "", func(ctx context.Context, tx Tx) (err error) {
+		if _, err := tx.Exec(ctx, forgetAssertionsSQL, now.UnixMicro()); err != nil {
+			return err
+		}
+		added, err = tx.Exec(ctx, useAssertionSQL, issuer, id, expires.UnixMicro())
+		return err
+	})
+	if err == nil && added == 0 {
+		return storage.ErrReplayed
+	}
+	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -569,4 +570,37 @@ func testSigningKeyRace(t *testing.T, b *bundle) {
 	keys, err := b.SigningKeys(t.Context())
 	noError(t, err)
 	equal(t, len(keys), 1)
+}
+
+func testAssertions(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	use := func(issuer, id string, at time.Time) error {
+		return b.UseAssertion(ctx, issuer, id, at, start.Add(time.Minute))
+	}
+	noError(t, use("issuer", "a", start))
+	wantError(t, use("issuer", "a", start.Add(time.Minute-time.Microsecond)), storage.ErrReplayed)
+	noError(t, use("other", "a", start))
+	noError(t, use("issuer", "b", start))
+	noError(t, b.UseAssertion(ctx, "issuer", "c", start.Add(time.Minute), start.Add(time.Hour)))
+	// The others have expired, so that only their expiry can refuse them.
+	noError(t, use("issuer", "a", start.Add(time.Minute)))
+	wantError(t, b.UseAssertion(ctx, "issuer", "c", start.Add(time.Minute), start.Add(time.Hour)), storage.ErrReplayed)
+}
+
+// testAssertionRace presents one assertion to several nodes at once.
+func testAssertionRace(t *testing.T, b *bundle) {
+	var wg sync.WaitGroup
+	var first atomic.Int32
+	for range 8 {
+		wg.Go(func() {
+			switch err := b.UseAssertion(t.Context(), "issuer", "a", start, start.Add(time.Hour)); {
+			case err == nil:
+				first.Add(1)
+			case !errors.Is(err, storage.ErrReplayed):
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	equal(t, int(first.Load()), 1)
 }

@@ -90,6 +90,8 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"registered clients", testRegisteredClients},
 		{"signing keys", testSigningKeys},
 		{"signing keys/concurrent first ones", testSigningKeyRace},
+		{"assertions", testAssertions},
+		{"assertions/presented to several nodes", testAssertionRace},
 		{"tasks/life", testTasks},
 		{"tasks/given again", testTaskGivenAgain},
 		{"tasks/bounded", testTasksBounded},

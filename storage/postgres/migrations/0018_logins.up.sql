@@ -79,3 +79,11 @@ CREATE TABLE signing_keys (
     created_at BIGINT           NOT NULL,
     expires_at BIGINT           NOT NULL
 );
+-- An assertion that was presented (RFC 7523): each counts once.
+CREATE TABLE used_assertions (
+    issuer     TEXT COLLATE "C" NOT NULL,
+    id         TEXT COLLATE "C" NOT NULL, -- the claim jti
+    expires_at BIGINT           NOT NULL,
+    PRIMARY KEY (issuer, id)
+);
+CREATE INDEX used_assertions_expiry ON used_assertions (expires_at);

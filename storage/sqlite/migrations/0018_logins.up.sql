@@ -69,3 +69,11 @@ CREATE TABLE signing_keys (
     created_at INTEGER NOT NULL,
     expires_at INTEGER NOT NULL
 ) STRICT;
+-- An assertion that was presented (RFC 7523): each counts once.
+CREATE TABLE used_assertions (
+    issuer     TEXT    NOT NULL,
+    id         TEXT    NOT NULL, -- the claim jti
+    expires_at INTEGER NOT NULL,
+    PRIMARY KEY (issuer, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX used_assertions_expiry ON used_assertions (expires_at);
