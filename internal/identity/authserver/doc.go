@@ -14,6 +14,7 @@ const (
 	MaxDocument = 5 << 10
 
 	maxText      = 2_048 // of one parameter
+	maxToken     = 16 << 10
 	maxTargets   = 8
 	maxScopes    = 32
 	maxRedirects = 10
@@ -29,7 +30,8 @@ const (
 	AuthNone  = "none"
 	AuthBasic = "client_secret_basic"
 	AuthPost  = "client_secret_post"
+	AuthKey   = "private_key_jwt"
 )
 
-// AuthMethods lists the ways in which a client authenticates.
+// AuthMethods lists the ways in which a client authenticates that registers itself.
 func AuthMethods() []string { return []string{AuthNone, AuthBasic, AuthPost} }

@@ -43,6 +43,9 @@ func ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 // repeatable lists the parameters that may come more than once (RFC 8707 section 2).
 var repeatable = []string{"resource", "audience"}
 
+// tokens lists the parameters that hold a JWT, which may be long.
+var tokens = []string{"client_assertion"}
+
 // CheckForm refuses parameters that are sent twice (RFC 6749 section 3.1) or are too long.
 func CheckForm(form url.Values) error {
 	for name, values := range form {
@@ -50,7 +53,7 @@ func CheckForm(form url.Values) error {
 			return Invalid("invalid_request", "a parameter was sent more than once")
 		}
 		for _, v := range values {
-			if len(v) > maxText {
+			if len(v) > maxText && (len(v) > maxToken || !slices.Contains(tokens, name)) {
 				return Invalid("invalid_request", "a parameter is too long")
 			}
 		}
