@@ -34,8 +34,13 @@ func newMachines(t *testing.T) *machines {
 	m.boss, m.eve = m.tokenOf(t, "admin@example.test"), m.tokenOf(t, "eve@rival.test")
 	entry := m.made(m.boss, "/api/server-directory", members{"name": "Tools", "url": newMCPServer(t, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true}).url, "provider": "none", "requires_auth": false})
 	server := m.made(m.boss, "/api/servers?test=false", members{"name": "Tools", "mcp_server_directory_id": entry["id"]})
-	m.server, _ = server["slug"].(string)
 	m.serverID, _ = server["id"].(string)
+	_, shown := m.api(t, m.boss, http.MethodGet, "/api/servers/"+m.serverID)
+	var whole struct{ Slug string }
+	if err := json.Unmarshal([]byte(shown), &whole); err != nil || whole.Slug == "" {
+		t.Fatalf("the server: %s", shown)
+	}
+	m.server = whole.Slug
 	return m
 }
 
@@ -188,7 +193,7 @@ func TestAgentCredentials(t *testing.T) {
 			}
 			access := m.accessOf(asks())
 			m.wantCall(access, "echo", name, http.StatusOK, `"text":"said"`)
-			m.wantCall(access, "upper", "a call that needs approval", http.StatusOK, `"error"`)
+			m.wantCall(access, "upper", "a call that needs approval", http.StatusOK, "there is nobody to ask")
 			m.wantCall(access, "delete", "a call that nothing grants", http.StatusOK, `"error"`)
 			if status, body := m.api(t, access, http.MethodGet, "/api/servers"); status != http.StatusUnauthorized {
 				t.Errorf("the server's token at the API: %d %s", status, body)
@@ -349,6 +354,29 @@ func TestAgentSecretGuesses(t *testing.T) {
 		t.Errorf("a guess that is right: %d %v", status, answer)
 	}
 	m.accessOf(m.ask(m.form(), robot, secrets[robot]))
+}
+
+// TestAgentPublishedClients checks that clients which others wrote log in without a person: the official MCP clients, and
+// openid-client, which is certified for OpenID Connect.
+func TestAgentPublishedClients(t *testing.T) {
+	t.Parallel()
+	tools, clients := conformanceTools(t), officialClients(t)
+	m := newMachines(t)
+	robot := m.agent("robot")
+	m.govern(granting("tools/call:echo"))
+	path := "/api/agents/" + robot + "/credentials"
+	secret, _ := m.made(m.boss, path, members{})["client_secret"].(string)
+	key, public := signingKey(t)
+	m.made(m.boss, path, members{"jwks": members{"keys": []any{public}}})
+	private, err := json.Marshal(members{"kty": "EC", "crv": "P-256", "x": public["x"], "y": public["y"], "d": base64url(key.D.FillBytes(make([]byte, 32)))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "mcp legacy secret said\nmcp legacy key said\nmcp modern secret said\nmcp modern key said\n" +
+		"openid-client basic bearer 900 said\nopenid-client post bearer 900 said\nopenid-client key bearer 900 said\n"
+	if got := runNode(t, tools, "clients/machine.mjs", m.url, m.server, clients, robot, secret, string(private)); got != want {
+		t.Errorf("they said %q, want %q", got, want)
+	}
 }
 
 // with2 adds a value to a form.

@@ -206,3 +206,31 @@ func TestClientAssertion(t *testing.T) {
 		})
 	}
 }
+
+// FuzzClientKeys checks that whatever set is accepted is read back the same, and has no private part.
+func FuzzClientKeys(f *testing.F) {
+	f.Add(jwks(with(ecJWK(&ecTestKey().PublicKey), "kid", "e"), edJWK(edTestKey().Public())))
+	f.Add(jwks(with(rsaJWK(&rsaTestKey().PublicKey), "alg", "PS256")))
+	f.Add([]byte(`{"keys":[{"kty":"oct","k":"AAAA"}]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		set, err := strictjson.Parse(text, strictjson.Limits{})
+		if err != nil {
+			return
+		}
+		c, err := ReadClientKeys(set)
+		if err != nil {
+			return
+		}
+		kept, err := c.Document()
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := ReadClientKeys(parsedSet(t, []byte(kept)))
+		if err != nil {
+			t.Fatalf("%s is not read back: %v", kept, err)
+		}
+		if next, err := again.Document(); err != nil || next != kept {
+			t.Errorf("%s became %s, %v", kept, next, err)
+		}
+	})
+}
