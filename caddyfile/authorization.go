@@ -9,20 +9,24 @@ import (
 	"github.com/durward-gateway/durward/modules/app/settings"
 )
 
-// parseAuthorizationServer reads `authorization_server on|off { ... }`.
+// parseAuthorizationServer reads `authorization_server on|off { ... }`. The word may be missing before a block.
 func parseAuthorizationServer(d *caddyfile.Dispenser, a *app.App) error {
 	if a.AuthorizationServer != nil {
 		return d.Err("authorization_server may be given once")
 	}
 	rules := new(settings.AuthorizationServer)
 	a.AuthorizationServer = rules
-	if !d.AllArgs(&rules.Mode) {
+	if d.CountRemainingArgs() > 1 {
 		return d.ArgErr()
+	}
+	if d.NextArg() {
+		rules.Mode = d.Val()
 	}
 	if err := settings.CheckAuthorizationMode(rules.Mode); err != nil {
 		return d.Err(err.Error())
 	}
-	for nesting := d.Nesting(); d.NextBlock(nesting); {
+	said := rules.Mode != ""
+	for nesting := d.Nesting(); d.NextBlock(nesting); said = true {
 		var err error
 		switch word := d.Val(); word {
 		case "lifetime":
@@ -43,6 +47,9 @@ func parseAuthorizationServer(d *caddyfile.Dispenser, a *app.App) error {
 		if err != nil {
 			return err
 		}
+	}
+	if !said {
+		return d.ArgErr()
 	}
 	return told(d, rules.Check()) // lifetime and idle come in any order
 }

@@ -89,7 +89,7 @@ var words = map[string]func(*caddyfile.Dispenser, *app.App) error{
 //		sse              require_grant
 //		pin              enforce
 //		unconnected      guide|refuse
-//		authorization_server on|off {
+//		authorization_server [on|off] {
 //			lifetime|idle <duration>
 //			oauth_clients any|known|<host...>
 //			oauth_client  <id> {

@@ -365,3 +365,21 @@ func TestAuthorizationAttacks(t *testing.T) {
 		}
 	})
 }
+
+// TestDocumentInConfiguration logs a user in with a client whose metadata document the gateway cannot reach: the configuration
+// says what stands there. Without that the page names the place.
+func TestDocumentInConfiguration(t *testing.T) {
+	t.Parallel()
+	landing := newLanding(t)
+	d := devGateway(t, "", "authorization_server {\n oauth_client https://client.invalid/oauth/client.json {\n name \"An editor\"\n redirect_uri "+landing+"/back\n}\n}")
+	c := &oauthClient{t: t, gateway: d.url, id: "https://client.invalid/oauth/client.json", redirect: landing + "/back", verifier: strings.Repeat("verifier-", 6)}
+	alice := newPerson(t)
+	access := c.loggedIn(alice, "alice@example.test")
+	if got := c.try("/api/servers", access); got != http.StatusOK {
+		t.Errorf("the token: %d", got)
+	}
+	if page := alice.visit(c.address(map[string]string{"client_id": "https://other.invalid/client.json"})); page.status != http.StatusBadRequest ||
+		!strings.Contains(string(page.body), "describes itself at other.invalid,") {
+		t.Errorf("another client: %d %s", page.status, page.body)
+	}
+}

@@ -1,11 +1,15 @@
 package integration
 
 import (
+	"bufio"
 	"context"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/durward-gateway/durward/integration/rig"
@@ -105,4 +109,36 @@ func compareChecks(t *testing.T, direct, through string, expectations ...string)
 		return
 	}
 	t.Logf("%s", output)
+}
+
+// TestConformanceAuthorization checks what the official suite asks of an authorization server: metadata, and the code that a
+// client exchanges for a token of a server.
+func TestConformanceAuthorization(t *testing.T) {
+	t.Parallel()
+	tools, port := conformanceTools(t), freePort(t)
+	redirect := "http://127.0.0.1:" + port + "/callback"
+	d := devGateway(t, "", "authorization_server {\n oauth_client suite {\n redirect_uri "+redirect+"\n}\n}")
+	command := exec.CommandContext(within(t, suiteTimeout), filepath.Join(tools, "node/node_modules/.bin/node"),
+		filepath.Join(tools, "new/node_modules/@modelcontextprotocol/conformance/dist/index.js"),
+		"authorization", "--url", d.url, "--client-id", "suite", "--resource", d.url+"/mcp/demo", "--port", port)
+	command.Env, command.WaitDelay = append(os.Environ(), "NODE_OPTIONS="), stopTimeout
+	said, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for lines := bufio.NewScanner(io.TeeReader(said, &all)); lines.Scan(); {
+		if strings.HasPrefix(lines.Text(), "Callback server started") {
+			address := regexp.MustCompile(regexp.QuoteMeta(d.url) + `/oauth/authorize\S+`).FindString(all.String())
+			if _, err := newPerson(t).letIn(address, redirect, clientUser); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if err := command.Wait(); err != nil || !strings.Contains(all.String(), "Total: 3 passed, 0 failed") {
+		t.Errorf("%v\n%s", err, all.String())
+	}
 }

@@ -11,18 +11,19 @@ const inspector = "@modelcontextprotocol/inspector"
 
 // newcomer is a client that gets only an address.
 type newcomer struct {
-	name     string // of contact.mjs
-	software string // the npm package
-	script   string // another script than contact.mjs
-	short    bool   // CI tries it, too
-	led      string // the way in which its user got the page: in words, or by the protocol
-	modern   bool   // its server speaks 2026-07-28
-	account  bool   // and demands tokens of an OAuth provider of others
-	begins   int    // how many conversations it begins; 0: one
-	shows    bool   // its model may go on being shown tools that are gone
-	known    bool   // it has to be given a client that the provider knows
-	next     bool   // it calls the tool in its next conversation
-	remark   string
+	name      string // of contact.mjs
+	software  string // the npm package
+	script    string // another script than contact.mjs
+	short     bool   // CI tries it, too
+	led       string // the way in which its user got the page: in words, or by the protocol
+	modern    bool   // its server speaks 2026-07-28
+	account   bool   // and demands tokens of an OAuth provider of others
+	begins    int    // how many conversations it begins; 0: one
+	shows     bool   // its model may go on being shown tools that are gone
+	known     bool   // it has to be given a client that the provider knows
+	described bool   // it names its metadata document where the server takes one
+	next      bool   // it calls the tool in its next conversation
+	remark    string
 }
 
 func newcomers() []newcomer {
@@ -43,7 +44,8 @@ func newcomers() []newcomer {
 		{name: "@mastra/mcp", software: "@mastra/mcp", led: "words", known: true, remark: "Registers no client: it is given the one of the guide."},
 		{name: "mcp-use", software: "mcp-use", led: "words"},
 		{name: "inspector --cli", software: inspector, led: "words", begins: 6, next: true, remark: "A conversation for each command."},
-		{name: "Claude Code", software: "@anthropic-ai/claude-code", script: "claude.mjs", led: "words", begins: 2, shows: true, remark: "Its model is the lab's, behind the gateway. `claude mcp list` has a conversation of its own."},
+		{name: "Claude Code", software: "@anthropic-ai/claude-code", script: "claude.mjs", led: "words", begins: 2, shows: true, described: true, remark: "Its model is the lab's, behind the gateway. `claude mcp list` has a conversation of its own."},
+		{name: "Codex", software: "@openai/codex", script: "codex.mjs", led: "words", begins: 2, next: true, described: true, remark: "Its model is the lab's."},
 		{name: "inspector mcpdo", software: inspector, led: "url", begins: 2, remark: "Its first conversation is a trial."},
 	}
 }

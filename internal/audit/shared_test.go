@@ -21,7 +21,7 @@ import (
 // TestShared checks that each record is read back unchanged and verifies, for any callers, any disk errors, and shipping
 // from memory or from files.
 func TestShared(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(10) {
 		random := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // the same in every run
 		root, store := t.TempDir(), new(memory)
 		o, last := faultyOptions(t, root)
@@ -145,7 +145,7 @@ func TestChunkOfLongParts(t *testing.T) {
 	j := openJournal(t, testOptions(t, root))
 	e := intent("create_issue")
 	e.Rule = strings.Repeat("x", 900<<10)
-	for range 100 {
+	for range 30 {
 		j.Later(acme, e)
 	}
 	if err := j.Flush(); err != nil {
@@ -154,7 +154,7 @@ func TestChunkOfLongParts(t *testing.T) {
 	if err := newShipper(j, store).ship(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if report := wantClean(t, root, store); report.Records != 100 || report.Chunks < 20 {
+	if report := wantClean(t, root, store); report.Records != 30 || report.Chunks < 6 {
 		t.Errorf("%d records in %d chunks", report.Records, report.Chunks)
 	}
 }

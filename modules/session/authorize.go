@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/api/visible"
 	"github.com/durward-gateway/durward/internal/api/webpage"
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/identity/authserver"
@@ -198,7 +199,7 @@ func (a *authorizing) known() bool {
 		a.say(http.StatusBadRequest, titleClient, "The gateway does not know the client that sent you here, or its operator lets only others in. Clients that registered long ago, and were not used since, have to register again.")
 		return false
 	case errors.Is(err, authserver.ErrDocument):
-		a.say(http.StatusBadRequest, titleClient, "The client that sent you here describes itself at an address where the gateway finds no usable description. Try again in some minutes; if it stays so, tell the client's makers.")
+		a.say(http.StatusBadRequest, titleClient, "The client that sent you here describes itself at "+a.describedAt()+", but the gateway finds no usable description there. Try again in some minutes. If it stays so, ask the gateway's operator: a gateway that may not reach that address needs the client in its configuration (oauth_client).")
 		return false
 	case err != nil:
 		a.core.LogFailure(a.logger, "looking up a client", err)
@@ -211,6 +212,15 @@ func (a *authorizing) known() bool {
 	}
 	a.client = client
 	return true
+}
+
+// describedAt returns the host at which the client describes itself, for people.
+func (a *authorizing) describedAt() string {
+	u, err := url.Parse(a.query.Get("client_id"))
+	if err != nil || u.Host == "" {
+		return "an address of its own"
+	}
+	return visible.Text(u.Host)
 }
 
 // meant reads the request itself, and finds the server that it is for.

@@ -55,7 +55,8 @@ type AuthorizationServer struct {
 
 // OAuthClient is an OAuth client of the configuration.
 type OAuthClient struct {
-	// The client's id. Required.
+	// The client's id. That can be the address of the client's metadata document: the gateway then takes what stands
+	// here, and does not fetch the document. Required.
 	ID string `json:"id,omitempty"`
 
 	// The name that users see. Default: the id.
@@ -104,8 +105,12 @@ func (s *AuthorizationServer) checkKnown() error {
 	var ids []string
 	for i := range s.Known {
 		c := &s.Known[i]
-		if c.ID == "" || strings.Contains(c.ID, "://") || slices.Contains(ids, c.ID) {
+		described := strings.Contains(c.ID, "://")
+		if c.ID == "" || described && !authserver.IsDocumentURL(c.ID) || slices.Contains(ids, c.ID) {
 			return fmt.Errorf("oauth_client: %q is no id, or is there twice", c.ID)
+		}
+		if described && c.Secret != "" {
+			return fmt.Errorf("oauth_client %s: a client whose id is the address of its metadata document has no secret", c.ID)
 		}
 		ids = append(ids, c.ID)
 		if len(c.RedirectURIs) == 0 {

@@ -183,7 +183,7 @@ func (c *call) end(w http.ResponseWriter, r *http.Request) error {
 // code or a token of this server's: otherwise anybody could make the gateway fetch, and use up the fetches of others.
 func (c *call) finds(form url.Values) func(context.Context, string) (*authserver.Client, error) {
 	return func(ctx context.Context, id string) (*authserver.Client, error) {
-		if strings.Contains(id, "://") && !c.server.Genuine(form) {
+		if strings.Contains(id, "://") && !c.server.Configured(id) && !c.server.Genuine(form) {
 			return nil, authserver.ErrNoClient
 		}
 		found, err := c.server.Client(ctx, id)
