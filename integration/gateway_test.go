@@ -30,11 +30,12 @@ type gateway struct {
 
 // settings vary the configuration of a test's gateway.
 type settings struct {
-	global string // lines for the global options
-	option string // lines for the durward option
-	site   string // lines for the site, before the directive; with directives of the pipeline, pipeline says that it is whole
-	whole  bool   // site holds the pipeline's own directives
-	env    []string
+	global   string // lines for the global options
+	option   string // lines for the durward option
+	identity string // lines for the identity provider's block
+	site     string // lines for the site, before the directive; with directives of the pipeline, pipeline says that it is whole
+	whole    bool   // site holds the pipeline's own directives
+	env      []string
 	// refuse has those who are not connected refused at once, instead of led to the page on which they connect.
 	refuse bool
 	// inherited makes the gateway listen on a socket that is open when it starts, as systemd hands it over.
@@ -62,7 +63,7 @@ func (s settings) caddyfile(g *gateway, port string) string {
 		s.option += "\n\t\tunconnected refuse"
 	}
 	return strings.NewReplacer(
-		"<url>", g.url, "<port>", port, "<issuer>", g.identity.issuer(), "<global>", s.global, "<option>", s.option, "<store>", s.store(),
+		"<url>", g.url, "<port>", port, "<issuer>", g.identity.issuer(), "<identity>", s.identity, "<global>", s.global, "<option>", s.option, "<store>", s.store(),
 		"<site>", s.site, "<directive>", directive, "<bind>", bind,
 	).Replace(`{
 	admin unix/admin.sock
@@ -74,6 +75,7 @@ func (s settings) caddyfile(g *gateway, port string) string {
 		master_key {env.DURWARD_TEST_KEY}
 		identity oidc <issuer> {
 			audience <url>
+			<identity>
 		}
 		egress {
 			http 127.0.0.0/8 ::1/128

@@ -14,6 +14,7 @@ import (
 	"math/big"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -54,6 +55,8 @@ type identityProvider struct {
 	mu      sync.Mutex
 	signers map[string]crypto.Signer // by kid
 	fetched int                      // how often the keys were asked for
+	// exchange answers at the token endpoint; nil: nothing is there.
+	exchange func(form url.Values) any
 }
 
 // Keys that every provider has.
@@ -68,6 +71,7 @@ func newIdentityProvider(t testing.TB) *identityProvider {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", p.serveMetadata)
 	mux.HandleFunc("GET /jwks", p.serveKeys)
+	mux.HandleFunc("POST /token", p.serveTokens)
 	p.server = httptest.NewUnstartedServer(mux) // a client may ask at once that asked another server on this port before
 	p.server.Start()
 	t.Cleanup(p.server.Close)
@@ -109,7 +113,19 @@ func (p *identityProvider) serveMetadata(w http.ResponseWriter, _ *http.Request)
 		"issuer": p.issuer(), "jwks_uri": p.issuer() + "/jwks", "authorization_endpoint": p.issuer() + "/authorize",
 		"token_endpoint": p.issuer() + "/token", "response_types_supported": []string{"code"},
 		"subject_types_supported": []string{"public"}, "id_token_signing_alg_values_supported": []string{"ES256", "RS256"},
+		"code_challenge_methods_supported": []string{"S256"},
 	})
+}
+
+func (p *identityProvider) serveTokens(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	exchange := p.exchange
+	p.mu.Unlock()
+	if exchange == nil || r.ParseForm() != nil {
+		writeJSON(w, http.StatusBadRequest, map[string]string{"error": "invalid_request"})
+		return
+	}
+	writeJSON(w, http.StatusOK, exchange(r.PostForm))
 }
 
 func (p *identityProvider) serveKeys(w http.ResponseWriter, _ *http.Request) {

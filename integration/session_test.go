@@ -653,7 +653,10 @@ func TestSessionConfiguration(t *testing.T) {
 		"an unknown check":           {"https://gate.example.com", "connect_check maybe", "neither login nor state"},
 		"a secret that is not there": {"https://gate.example.com", "login_client console {env.NOT_SET}", "does not resolve"},
 		"sessions in the open":       {"http://gate.example.com", "login_client console", "needs a public_url with https"},
+		"assertions without a login": {"https://gate.example.com", "id_jag", "id_jag needs a login_client"},
+		"assertions for no server":   {"https://gate.example.com", "login_client console\n id_jag\n }\n authorization_server off\n identity oidc https://b.example.com {\n login_client console", "id_jag needs the authorization server"},
 		"a good one":                 {"https://gate.example.com", "login_client console", ""},
+		"assertions too":             {"https://gate.example.com", "login_client console\n id_jag", ""},
 	} {
 		config := home.file("Caddyfile")
 		text := "{\n persist_config off\n auto_https off\n durward {\n public_url " + test.public + "\n store sqlite durward.db\n master_key {file." + home.file("key") + "}\n identity oidc https://id.example.com {\n " +

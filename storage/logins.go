@@ -15,6 +15,9 @@ const (
 	// MaxWaitingLogins is the largest number of logins that wait for their user to agree. Another site can make a browser
 	// begin such logins, and they must not push out those that clients use.
 	MaxWaitingLogins = 20
+	// MaxAssertedLogins is the largest number of logins of a user that came of assertions. They are counted apart: a client
+	// that asks without its user must not push out those that the user began.
+	MaxAssertedLogins = 200
 	// MaxConsents is the largest number of consents of a user.
 	MaxConsents = 500
 	// RenewalLimit is the time that a node has to ask an identity provider for new facts about a login.
@@ -48,7 +51,8 @@ type Login struct {
 	// ExpiresAt is the time at which the login ends when its client gets no tokens before, and EndsAt the time at which it
 	// ends even so.
 	ExpiresAt, EndsAt time.Time
-	// RedirectURI and Challenge are those of the authorization request: the code is good for these alone (RFC 7636).
+	// RedirectURI and Challenge are those of the authorization request: the code is good for these alone (RFC 7636). A login
+	// that came of an assertion has neither.
 	RedirectURI, Challenge string
 	// RedeemedAt is the time at which the code was exchanged for tokens; zero before, when ExpiresAt is
 	// the code's.
@@ -63,12 +67,18 @@ type Login struct {
 	SealedRefresh []byte
 }
 
+// Asserted reports whether the identity provider asserted the user to the client, without a code (RFC 7523).
+func (l *Login) Asserted() bool { return l.ClientID != "" && l.Challenge == "" }
+
 // LoginFacts holds the names that an identity provider gave for a user. A list is empty when it named none.
 type LoginFacts struct {
 	Roles    []string `json:"roles,omitempty"`
 	Groups   []string `json:"groups,omitempty"`
 	Teams    []string `json:"teams,omitempty"`
 	Projects []string `json:"projects,omitempty"`
+	// RolesUnknown and GroupsUnknown report that the identity provider said nothing about the list, and may know names for it.
+	RolesUnknown  bool `json:"roles_unknown,omitempty"`
+	GroupsUnknown bool `json:"groups_unknown,omitempty"`
 	// Claims is a JSON object with all claims that conditions of policies may see; "" when there are none.
 	Claims string `json:"claims,omitempty"`
 }

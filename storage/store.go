@@ -404,12 +404,19 @@ type Logins interface {
 	CreateLogin(ctx context.Context, l Login) error
 	// AgreeLogin gives the waiting login of that id, organization and user what its user has agreed to: ClientID,
 	// ClientName, Resource, RedirectURI, Challenge, UsedAt, ExpiresAt and EndsAt. The user's oldest logins make room
-	// (MaxLogins). It returns ErrNotFound when no such login waits at UsedAt.
+	// (MaxLogins), but for those that came of assertions. It returns ErrNotFound when no such login waits at UsedAt.
 	AgreeLogin(ctx context.Context, l Login) error
 	// RedeemLogin exchanges a login's code: it sets RedeemedAt, UsedAt and RotatedAt to now, and ExpiresAt, to EndsAt at
 	// most. It returns ErrNotFound when there is no such login, or its code has expired. A code that was redeemed before ends the login:
 	// ErrReplayed.
 	RedeemLogin(ctx context.Context, organization, id string, now, expires time.Time) (Login, error)
+	// AssertLogin stores a login that came of an assertion and needs no code: RedeemedAt is its CreatedAt. A login that
+	// came of an assertion before, of the same user, client, resource, issuer and audience, goes on in its place when it has
+	// not ended at UsedAt: it takes ClientName, Subject, UsedAt, ExpiresAt, EndsAt, Facts and FactsAt. Those of the
+	// organization that have ended are deleted, and the user's oldest ones of assertions make room (MaxAssertedLogins). It
+	// returns the login as it is stored, and ErrNotFound when there is no such user, or when they were revoked at issued or
+	// later.
+	AssertLogin(ctx context.Context, l Login, issued time.Time) (Login, error)
 	// RefreshLogin exchanges a login's refresh token of a generation: the next one begins, UsedAt and RotatedAt become now,
 	// and ExpiresAt moves to now plus idle, to EndsAt at most. The token before it is good for grace, without a new
 	// generation: a client may have sent it twice at one moment. An older one ends the login: ErrReplayed. renews reports

@@ -28,6 +28,7 @@ import (
 //		admin_role <name>
 //		shared_organizations <id...>
 //		login_client <id> [<secret reference>]
+//		id_jag
 //		connect_check login|state
 //	}
 func (o *OIDC) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
@@ -83,11 +84,13 @@ func (o *OIDC) unmarshalWord(d *caddyfile.Dispenser) error {
 		return unmarshalSwitch(d, &o.SoleAudience)
 	case "login_client":
 		return o.unmarshalLoginClient(d)
+	case "id_jag":
+		return unmarshalSwitch(d, &o.Assertions)
 	case "connect_check":
 		return unmarshalText(d, &o.ConnectCheck)
 	}
 	return d.Errf("unrecognized word %q in identity oidc; known are admin_role, algorithms, aud_single, audience, claim, "+
-		"claim_separator, connect_check, leeway, login_client, max_lifetime, max_token_age, organization, require_typ, scopes, shared_organizations", word)
+		"claim_separator, connect_check, id_jag, leeway, login_client, max_lifetime, max_token_age, organization, require_typ, scopes, shared_organizations", word)
 }
 
 func (o *OIDC) unmarshalAudience(d *caddyfile.Dispenser) error {

@@ -24,6 +24,8 @@ func (o *OIDC) provisionLogin() (*browsers.Login, error) {
 			return nil, errors.New("connect_check login needs a login_client: users could not log in")
 		case o.LoginSecret != "":
 			return nil, errors.New("login_secret needs a login_client")
+		case o.Assertions:
+			return nil, errors.New("id_jag needs a login_client: users who could not log in themselves would be logged in")
 		}
 		return nil, nil
 	}
@@ -40,15 +42,18 @@ func (o *OIDC) provisionLogin() (*browsers.Login, error) {
 	return login, nil
 }
 
-// bindLogin makes the verifier of the login client's ID tokens, which uses the same keys as that of access tokens.
+// bindLogin makes the verifiers of the login client's ID tokens and of identity assertions, which use the same keys as that
+// of access tokens.
 func (o *OIDC) bindLogin(b app.Binding) error {
 	if o.login == nil {
 		return nil
 	}
+	options := token.Options{Issuer: o.Issuer, Algorithms: o.Algorithms, Leeway: time.Duration(o.Leeway)}
 	var err error
-	o.login.Verifier, err = token.NewIDVerifier(token.Options{
-		Issuer: o.Issuer, Algorithms: o.Algorithms, Leeway: time.Duration(o.Leeway),
-	}, o.login.Client, o.keys, b.Now)
+	if o.login.Verifier, err = token.NewIDVerifier(options, o.login.Client, o.keys, b.Now); err != nil || !o.Assertions {
+		return err
+	}
+	o.login.Assertions, err = token.NewAssertionVerifier(options, b.PublicURL, o.keys, b.Now)
 	return err
 }
 

@@ -94,6 +94,11 @@ type OIDC struct {
 	// A reference to that client's secret, `{env.NAME}` or `{file./path}`. Default: none, for a public client.
 	LoginSecret string `json:"login_secret,omitempty"`
 
+	// Log users in by the issuer's identity assertions (ID-JAG), which clients of the gateway present at its token endpoint.
+	// The issuer then decides alone which client acts for which user, and no user is asked. It needs a login client.
+	// Default: false.
+	Assertions bool `json:"id_jag,omitempty"`
+
 	// The proof that a browser must give when it comes back from connecting an account: `login`, that the account's user
 	// is logged in with it, or `state`, that it knows the state of the attempt. Default: `login` with a login client, else
 	// `state`.

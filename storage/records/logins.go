@@ -2,6 +2,7 @@ package records
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/durward-gateway/durward/storage"
@@ -23,7 +24,11 @@ const (
 	deleteLoginSQL  = `DELETE FROM logins` + loginWhere
 	agreeLoginSQL   = `UPDATE logins SET client_id = $4, client_name = $5, resource = $6, redirect_uri = $7, challenge = $8, used_at = $9, expires_at = $10, ends_at = $11` + loginWhere + ` AND user_id = $3 AND client_id = '' AND expires_at > $9`
 	oldLoginsSQL    = `DELETE FROM logins WHERE organization_id = $1 AND id IN (SELECT id FROM logins
-		WHERE organization_id = $1 AND user_id = $2 AND (client_id = '') = $4 ORDER BY created_at DESC, id DESC LIMIT 9223372036854775807 OFFSET $3)`
+		WHERE organization_id = $1 AND user_id = $2 AND (client_id = '') = $4 AND (challenge = '') = $5
+		ORDER BY created_at DESC, id DESC LIMIT 9223372036854775807 OFFSET $3)`
+	assertedLoginSQL = `SELECT ` + loginColumns + ` FROM logins WHERE organization_id = $1 AND user_id = $2 AND client_id = $3 AND challenge = ''
+		AND resource = $4 AND issuer = $5 AND audience = $6 AND expires_at > $7 ORDER BY created_at, id LIMIT 1`
+	assertAgainSQL          = `UPDATE logins SET client_name = $3, subject = $4, used_at = $5, expires_at = $6, ends_at = $7, facts = $8, facts_at = $9` + loginWhere
 	deleteLoginsOfUserSQL   = `DELETE FROM logins WHERE organization_id = $1 AND user_id = $2`
 	deleteLoginsOfClientSQL = deleteLoginsOfUserSQL + ` AND client_id = $3`
 
@@ -65,20 +70,24 @@ func (s loginsStore) CreateLogin(ctx context.Context, l storage.Login) error {
 		if _, err := tx.Exec(ctx, s.texts.forgetLogins, l.CreatedAt.UnixMicro(), l.OrganizationID); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, oldLoginsSQL, l.OrganizationID, l.UserID, storage.MaxWaitingLogins-1, true); err != nil {
+		if _, err := tx.Exec(ctx, oldLoginsSQL, l.OrganizationID, l.UserID, storage.MaxWaitingLogins-1, true, true); err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, insertLoginSQL, l.ID, l.OrganizationID, l.UserID, l.ClientID, l.ClientName, l.Resource, l.Issuer, l.Audience, l.Subject,
-			l.CreatedAt.UnixMicro(), l.UsedAt.UnixMicro(), l.ExpiresAt.UnixMicro(), l.EndsAt.UnixMicro(), l.RedirectURI, l.Challenge,
-			l.RedeemedAt.UnixMicro(), l.Generation, l.RotatedAt.UnixMicro(), facts, l.FactsAt.UnixMicro(), l.SealedRefresh, never())
-		return err
+		return insertLogin(ctx, tx, &l, facts)
 	})
+}
+
+func insertLogin(ctx context.Context, tx Tx, l *storage.Login, facts string) error {
+	_, err := tx.Exec(ctx, insertLoginSQL, l.ID, l.OrganizationID, l.UserID, l.ClientID, l.ClientName, l.Resource, l.Issuer, l.Audience, l.Subject,
+		l.CreatedAt.UnixMicro(), l.UsedAt.UnixMicro(), l.ExpiresAt.UnixMicro(), l.EndsAt.UnixMicro(), l.RedirectURI, l.Challenge,
+		l.RedeemedAt.UnixMicro(), l.Generation, l.RotatedAt.UnixMicro(), facts, l.FactsAt.UnixMicro(), l.SealedRefresh, never())
+	return err
 }
 
 // AgreeLogin implements storage.Logins.
 func (s loginsStore) AgreeLogin(ctx context.Context, l storage.Login) error {
 	return s.write(ctx, l.OrganizationID, func(ctx context.Context, tx Tx) error {
-		ended, err := tx.Exec(ctx, oldLoginsSQL, l.OrganizationID, l.UserID, storage.MaxLogins-1, false)
+		ended, err := tx.Exec(ctx, oldLoginsSQL, l.OrganizationID, l.UserID, storage.MaxLogins-1, false, false)
 		if err != nil {
 			return err
 		}
@@ -90,6 +99,65 @@ func (s loginsStore) AgreeLogin(ctx context.Context, l storage.Login) error {
 		_, err = tx.Change(ctx, l.OrganizationID)
 		return err
 	})
+}
+
+// AssertLogin implements storage.Logins. The user is read in the transaction: a revocation either comes before, and refuses
+// the login, or comes after, and ends it.
+func (s loginsStore) AssertLogin(ctx context.Context, l storage.Login, issued time.Time) (storage.Login, error) {
+	facts, err := factsText(l.Facts)
+	if err != nil {
+		return storage.Login{}, err
+	}
+	for _, at := range []*time.Time{&l.CreatedAt, &l.UsedAt, &l.ExpiresAt, &l.EndsAt, &l.FactsAt} {
+		*at = micros(*at)
+	}
+	l.RedirectURI, l.Challenge, l.RedeemedAt, l.RotatedAt, l.Generation, l.SealedRefresh = "", "", l.CreatedAt, l.CreatedAt, 0, nil
+	var stored storage.Login
+	err = s.write(ctx, l.OrganizationID, func(ctx context.Context, tx Tx) error {
+		stored = l
+		u, err := One(ctx, tx, scanUser, userSQL, l.OrganizationID, l.UserID)
+		switch {
+		case err != nil:
+			return err
+		case !u.RevokedAt.IsZero() && !micros(issued).After(u.RevokedAt):
+			return storage.ErrNotFound
+		}
+		if _, err := tx.Exec(ctx, s.texts.forgetLogins, l.UsedAt.UnixMicro(), l.OrganizationID); err != nil {
+			return err
+		}
+		former, err := One(ctx, tx, scanLogin, assertedLoginSQL, l.OrganizationID, l.UserID, l.ClientID, l.Resource, l.Issuer, l.Audience, l.UsedAt.UnixMicro())
+		switch {
+		case errors.Is(err, storage.ErrNotFound):
+			return assertFirst(ctx, tx, &l, facts)
+		case err != nil:
+			return err
+		}
+		stored.ID, stored.CreatedAt, stored.RedeemedAt, stored.RotatedAt = former.ID, former.CreatedAt, former.RedeemedAt, former.RotatedAt
+		err = execOne(ctx, tx, assertAgainSQL, l.OrganizationID, former.ID, l.ClientName, l.Subject, l.UsedAt.UnixMicro(), l.ExpiresAt.UnixMicro(), l.EndsAt.UnixMicro(),
+			facts, l.FactsAt.UnixMicro())
+		if err != nil || facts == jsonText(former.Facts) {
+			return err
+		}
+		_, err = tx.Change(ctx, l.OrganizationID)
+		return err
+	})
+	if err != nil {
+		return storage.Login{}, err
+	}
+	return stored, nil
+}
+
+// assertFirst stores a login that goes on in no other's place.
+func assertFirst(ctx context.Context, tx Tx, l *storage.Login, facts string) error {
+	ended, err := tx.Exec(ctx, oldLoginsSQL, l.OrganizationID, l.UserID, storage.MaxAssertedLogins-1, false, true)
+	if err != nil {
+		return err
+	}
+	if err := insertLogin(ctx, tx, l, facts); err != nil || ended == 0 {
+		return err
+	}
+	_, err = tx.Change(ctx, l.OrganizationID)
+	return err
 }
 
 // factsText returns the stored form of facts.

@@ -36,6 +36,14 @@ func FactsOf(who *Caller, claims *token.Claims) storage.LoginFacts {
 	}
 }
 
+// AssertedFactsOf returns the facts about a user in an identity assertion. It names what its issuer chose for one client, and
+// no userinfo completes it as after a login with a browser: lists that it does not name are unknown, not empty.
+func AssertedFactsOf(who *Caller, claims *token.Claims) storage.LoginFacts {
+	facts := FactsOf(who, claims)
+	facts.RolesUnknown, facts.GroupsUnknown = who.Roles == nil, who.Groups == nil
+	return facts
+}
+
 // Read implements engine.Claims.
 func (a *attributes) Read() (all map[string]any, ok bool) {
 	parsed, err := strictjson.Parse([]byte(a.claims), strictjson.Limits{})
@@ -60,7 +68,7 @@ func (v *verified) principal(agent string) *engine.Principal {
 		return made
 	}
 	// The function keeps the attributes, and nothing else of the token, whose memory may be freed before.
-	made := engine.NewPrincipalOf(v.caller.UserID, v.caller.Roles, v.caller.Groups, agent, v.attributes)
+	made := engine.NewPrincipalLacking(v.unknown(), v.caller.UserID, v.caller.Roles, v.caller.Groups, agent, v.attributes)
 	v.last.Store(made)
 	return made
 }

@@ -74,7 +74,14 @@ func (b *Bearer) RolesSize() int {
 
 // RolesUnknown reports whether nobody knows all roles and groups that the bearer has now.
 func (b *Bearer) RolesUnknown() bool {
-	return b.key != nil && (b.key.unknown.Roles || b.key.unknown.Groups)
+	var unknown engine.Unknown
+	switch {
+	case b.token != nil:
+		unknown = b.token.unknown()
+	case b.key != nil:
+		unknown = b.key.unknown
+	}
+	return unknown.Roles || unknown.Groups
 }
 
 // Principal returns the policies' view of the bearer with an agent, "" for none; it is nil for nobody.

@@ -11,6 +11,7 @@ import (
 	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/identity/logins"
 	"github.com/durward-gateway/durward/internal/identity/token"
+	"github.com/durward-gateway/durward/internal/policy/engine"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -25,6 +26,8 @@ type Logins struct {
 	Administrators func(issuer, audience string) (role string, ok bool)
 	// Admits reports whether a client may act for users.
 	Admits func(client string) bool
+	// Asserts reports whether the identity assertions of an identity provider log users in; nil: none do.
+	Asserts func(issuer string) bool
 }
 
 // loginFacts holds the facts of a login with which its tokens were verified.
@@ -56,6 +59,8 @@ func (a *Authenticator) verifyLogin(ctx context.Context, unverified token.Unveri
 		return nil, err
 	case !a.logins.Admits(l.ClientID):
 		return nil, &token.Error{Kind: token.ErrInvalid, Reason: "the configuration does not admit the token's client any more"}
+	case l.Asserted() && (a.logins.Asserts == nil || !a.logins.Asserts(l.Issuer)):
+		return nil, &token.Error{Kind: token.ErrInvalid, Reason: "the configuration does not take the assertions of the login's identity provider any more"}
 	case l.UserID != claims.Subject, l.ClientID != text("client_id"), l.Resource != text("aud"):
 		return nil, &token.Error{Kind: token.ErrInvalid, Reason: "the token is not one of its login"}
 	}
@@ -124,6 +129,14 @@ func (f *loginFacts) refusal(now *storage.LoginFacts) string {
 		return loginChanged
 	}
 	return ""
+}
+
+// unknown returns the facts about the bearer of a token that nobody knows.
+func (v *verified) unknown() engine.Unknown {
+	if v.login == nil {
+		return engine.Unknown{}
+	}
+	return engine.Unknown{Roles: v.login.RolesUnknown, Groups: v.login.GroupsUnknown}
 }
 
 // outdated reports whether a token was refused last because its login has other facts by now.

@@ -6,12 +6,14 @@ import (
 	"net/url"
 	"reflect"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/durward-gateway/durward/internal/identity/authserver"
 	"github.com/durward-gateway/durward/internal/identity/logins"
 	"github.com/durward-gateway/durward/internal/identity/token"
+	"github.com/durward-gateway/durward/internal/policy/engine"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -30,6 +32,7 @@ type loginDoor struct {
 	user   storage.User
 	editor *authserver.Client
 	gone   bool // nobody logs in at the identity provider any more
+	mute   bool // its assertions are not taken any more
 	shut   bool // the client is not admitted any more
 }
 
@@ -53,7 +56,7 @@ func newLoginDoor(t *testing.T) *loginDoor {
 	}
 	l.Authenticator.logins = &Logins{Issuer: gateway, Verifier: v, Admits: func(string) bool { return !l.shut }, Administrators: func(issuer, audience string) (string, bool) {
 		return "admin", !l.gone && issuer == "https://id.test" && audience == "durward"
-	}}
+	}, Asserts: func(issuer string) bool { return !l.mute && issuer == "https://id.test" }}
 	first := l.bearer(l.issuer.Sign(nil)).Caller() // a user, whatever issuer named them
 	if l.user, err = l.store.User(t.Context(), first.OrganizationID, first.UserID); err != nil {
 		t.Fatal(err)
@@ -205,6 +208,65 @@ func TestLoginsElsewhere(t *testing.T) {
 	l.Authenticator.logins = nil
 	if _, err := l.at(tokens.Access, notesURL); !errors.Is(err, token.ErrInvalid) {
 		t.Errorf("without an authorization server: %v", err)
+	}
+}
+
+// TestAssertedLogin checks that what an assertion does not name is unknown, and that its tokens end where assertions are not
+// taken any more.
+func TestAssertedLogin(t *testing.T) {
+	l := newLoginDoor(t)
+	serial := 0
+	asserted := func(facts storage.LoginFacts) *logins.Tokens {
+		serial++
+		tokens, err := l.server.Assert(t.Context(), logins.Assertion{
+			OrganizationID: l.user.OrganizationID, UserID: l.user.ID, Issuer: "https://id.test", Audience: "durward", Client: l.editor, Resource: notesURL, Facts: facts,
+			ID: strconv.Itoa(serial), IssuedAt: l.now(), GoodUntil: l.now().Add(time.Minute), SeenAt: l.now(),
+		}, func(context.Context, storage.Login) error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tokens
+	}
+	rule := storage.Rule{Name: "all", Active: true, Authorized: true, Actions: []string{"*"}, RolesGroups: []string{"*"}}
+	sales := rule
+	sales.Name, sales.Authorized, sales.RolesGroups = "no sales", false, []string{"group:sales"}
+	rules, err := engine.Compile("notes", "s", []storage.Policy{{ID: "p", Status: storage.PolicyActive, ServerID: "s", Rules: []storage.Rule{rule, sales}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		facts storage.LoginFacts
+		want  engine.Effect
+	}{
+		"named, and none": {storage.LoginFacts{}, engine.Allow},
+		"others":          {storage.LoginFacts{Groups: []string{"support"}}, engine.Allow},
+		"those denied":    {storage.LoginFacts{Groups: []string{"sales"}}, engine.Deny},
+		"not named":       {storage.LoginFacts{GroupsUnknown: true}, engine.Deny},
+		"other unknown":   {storage.LoginFacts{RolesUnknown: true}, engine.Allow},
+	} {
+		b, err := l.at(asserted(c.facts).Access, notesURL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := rules.Decide(t.Context(), engine.Call{Principal: b.Principal(""), Kind: engine.ToolsCall, Name: "x"})
+		if unknown := c.facts.RolesUnknown || c.facts.GroupsUnknown; d.Effect != c.want || b.RolesUnknown() != unknown {
+			t.Errorf("groups that are %s: %v, unknown %v", name, d.Effect, b.RolesUnknown())
+		}
+	}
+	tokens := asserted(storage.LoginFacts{RolesUnknown: true, GroupsUnknown: true, Claims: `{"department":"north"}`})
+	b, err := l.at(tokens.Access, notesURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if who := b.Caller(); !b.RolesUnknown() || who.Admin || who.Login != tokens.Login.ID {
+		t.Errorf("the caller is %+v, unknown %v", who, b.RolesUnknown())
+	}
+	l.mute = true
+	if _, err := l.at(asserted(storage.LoginFacts{}).Access, notesURL); !errors.Is(err, token.ErrInvalid) {
+		t.Errorf("its assertions are not taken any more: %v", err)
+	}
+	if _, err := l.at(l.logIn(storage.LoginFacts{}).Access, notesURL); err != nil {
+		t.Errorf("a login with a browser there: %v", err)
 	}
 }
 

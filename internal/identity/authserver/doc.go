@@ -13,8 +13,8 @@ const (
 	// MaxDocument is the largest metadata document of a client, in bytes (its draft, section 6.6).
 	MaxDocument = 5 << 10
 
-	maxText      = 2_048 // of one parameter
-	maxToken     = 16 << 10
+	maxText      = 2_048    // of one parameter
+	maxAssertion = 16 << 10 // of a parameter that holds a JWT: that of internal/identity/token
 	maxTargets   = 8
 	maxScopes    = 32
 	maxRedirects = 10
@@ -26,6 +26,10 @@ const (
 	GrantCode    = "authorization_code"
 	GrantRefresh = "refresh_token"
 	GrantMachine = "client_credentials"
+	// GrantAssertion is that of RFC 7523. Of its assertions only those of ProfileIDJAG are known here.
+	GrantAssertion = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+	// ProfileIDJAG names the profile of draft-ietf-oauth-identity-assertion-authz-grant in metadata.
+	ProfileIDJAG = "urn:ietf:params:oauth:grant-profile:id-jag"
 
 	AuthNone  = "none"
 	AuthBasic = "client_secret_basic"

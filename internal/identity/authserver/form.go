@@ -43,9 +43,6 @@ func ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 // repeatable lists the parameters that may come more than once (RFC 8707 section 2).
 var repeatable = []string{"resource", "audience"}
 
-// tokens lists the parameters that hold a JWT, which may be long.
-var tokens = []string{"client_assertion"}
-
 // CheckForm refuses parameters that are sent twice (RFC 6749 section 3.1) or are too long.
 func CheckForm(form url.Values) error {
 	for name, values := range form {
@@ -53,12 +50,21 @@ func CheckForm(form url.Values) error {
 			return Invalid("invalid_request", "a parameter was sent more than once")
 		}
 		for _, v := range values {
-			if len(v) > maxText && (len(v) > maxToken || !slices.Contains(tokens, name)) {
+			if len(v) > longest(name) {
 				return Invalid("invalid_request", "a parameter is too long")
 			}
 		}
 	}
 	return nil
+}
+
+// longest returns the longest value of a parameter.
+func longest(name string) int {
+	switch name {
+	case "assertion", "client_assertion":
+		return maxAssertion
+	}
+	return maxText
 }
 
 // Scopes splits a scope parameter (RFC 6749 section 3.3): sorted, each once.

@@ -110,16 +110,18 @@ func TestReadForm(t *testing.T) {
 		contentType, body string
 		status            int
 	}{
-		"a form":               {"application/x-www-form-urlencoded; charset=utf-8", "a=1&resource=x&resource=y", 0},
-		"JSON":                 {"application/json", `{}`, 400},
-		"no type":              {"", "a=1", 400},
-		"twice":                {"application/x-www-form-urlencoded", "code=1&code=1", 400},
-		"a bad escape":         {"application/x-www-form-urlencoded", "a=%zz", 400},
-		"the largest body":     {"application/x-www-form-urlencoded", largest.String(), 0},
-		"one that is larger":   {"application/x-www-form-urlencoded", largest.String() + "&", 413},
-		"a parameter too long": {"application/x-www-form-urlencoded", "a=" + strings.Repeat("b", maxText+1), 400},
-		"an assertion":         {"application/x-www-form-urlencoded", "client_assertion=" + strings.Repeat("b", maxToken), 0},
-		"one that is too long": {"application/x-www-form-urlencoded", "client_assertion=" + strings.Repeat("b", maxToken+1), 400},
+		"a form":                {"application/x-www-form-urlencoded; charset=utf-8", "a=1&resource=x&resource=y", 0},
+		"JSON":                  {"application/json", `{}`, 400},
+		"no type":               {"", "a=1", 400},
+		"twice":                 {"application/x-www-form-urlencoded", "code=1&code=1", 400},
+		"a bad escape":          {"application/x-www-form-urlencoded", "a=%zz", 400},
+		"the largest body":      {"application/x-www-form-urlencoded", largest.String(), 0},
+		"one that is larger":    {"application/x-www-form-urlencoded", largest.String() + "&", 413},
+		"a parameter too long":  {"application/x-www-form-urlencoded", "a=" + strings.Repeat("b", maxText+1), 400},
+		"a long assertion":      {"application/x-www-form-urlencoded", "assertion=" + strings.Repeat("b", maxAssertion), 0},
+		"a client's assertion":  {"application/x-www-form-urlencoded", "client_assertion=" + strings.Repeat("b", maxAssertion), 0},
+		"too long a client's":   {"application/x-www-form-urlencoded", "client_assertion=" + strings.Repeat("b", maxAssertion+1), 400},
+		"too long an assertion": {"application/x-www-form-urlencoded", "assertion=" + strings.Repeat("b", maxAssertion+1), 400},
 	} {
 		r := httptest.NewRequest(http.MethodPost, "/token?client_secret=in+the+address", strings.NewReader(c.body))
 		r.Header.Set("Content-Type", c.contentType)

@@ -68,8 +68,8 @@ func newSigner(t *testing.T) (key *ecdsa.PrivateKey, set string) {
 	return key, `{"keys":[{"kty":"EC","crv":"P-256","x":"` + text(point[1:33]) + `","y":"` + text(point[33:]) + `"}]}`
 }
 
-// assertion signs an assertion of the robot, with other claims where they are given.
-func (n *node) assertion(t *testing.T, key *ecdsa.PrivateKey, changes jwt.MapClaims) authserver.Proof {
+// signed signs an assertion of the robot, with other claims where they are given.
+func (n *node) signed(t *testing.T, key *ecdsa.PrivateKey, changes jwt.MapClaims) authserver.Proof {
 	t.Helper()
 	claims := jwt.MapClaims{"iss": robot, "sub": robot, "aud": issuer, "jti": rand.Text(), "exp": n.clock.time().Add(time.Minute).Unix()}
 	maps.Copy(claims, changes)
@@ -160,24 +160,24 @@ func TestAgentAssertions(t *testing.T) {
 	n.credential(t, robot, "new", set)
 	n.credential(t, otherRobot, "other", foreignSet)
 	for want, signer := range map[string]*ecdsa.PrivateKey{"old": old, "new": key} {
-		client, err := n.Prove(t.Context(), n.assertion(t, signer, nil), nobody)
+		client, err := n.Prove(t.Context(), n.signed(t, signer, nil), nobody)
 		if err != nil || client.ID != robot || client.Agent.Credential != want {
 			t.Errorf("%s: %+v %v", want, client, err)
 		}
 	}
-	named := n.assertion(t, key, jwt.MapClaims{"aud": issuer + "/oauth/token"})
+	named := n.signed(t, key, jwt.MapClaims{"aud": issuer + "/oauth/token"})
 	named.ClientID = robot
 	if _, err := n.Prove(t.Context(), named, nobody); err != nil {
 		t.Errorf("beside its id: %v", err)
 	}
 
-	presented := n.assertion(t, key, jwt.MapClaims{"jti": "once"})
+	presented := n.signed(t, key, jwt.MapClaims{"jti": "once"})
 	if _, err := n.Prove(t.Context(), presented, nobody); err != nil {
 		t.Fatal(err)
 	}
 	_, err := twin.Prove(t.Context(), presented, nobody)
 	wantCode(t, "once more, at another node", err, "invalid_client")
-	_, err = twin.Prove(t.Context(), n.assertion(t, key, jwt.MapClaims{"jti": "once", "iat": n.clock.time().Unix()}), nobody)
+	_, err = twin.Prove(t.Context(), n.signed(t, key, jwt.MapClaims{"jti": "once", "iat": n.clock.time().Unix()}), nobody)
 	wantCode(t, "another one with its jti", err, "invalid_client")
 	n.clock.forward(time.Minute + 29*time.Second) // it is over, but for the tolerance
 	_, err = twin.Prove(t.Context(), presented, nobody)
@@ -186,22 +186,22 @@ func TestAgentAssertions(t *testing.T) {
 		t.Error("an assertion that comes twice counts as a guess")
 	}
 	n.clock.forward(time.Second)
-	_, err = n.Prove(t.Context(), n.assertion(t, key, jwt.MapClaims{"exp": n.clock.time().Add(-time.Minute).Unix()}), nobody)
+	_, err = n.Prove(t.Context(), n.signed(t, key, jwt.MapClaims{"exp": n.clock.time().Add(-time.Minute).Unix()}), nobody)
 	if wantCode(t, "expired", err, "invalid_client"); errors.Is(err, authserver.ErrNoClient) {
 		t.Error("an expired assertion counts as a guess")
 	}
 
-	beside := n.assertion(t, key, nil)
+	beside := n.signed(t, key, nil)
 	beside.ClientID = otherRobot
 	for name, p := range map[string]authserver.Proof{
-		"another agent's key":       n.assertion(t, foreign, nil),
-		"the key of another agent":  n.assertion(t, key, jwt.MapClaims{"iss": otherRobot, "sub": otherRobot}),
-		"about another agent":       n.assertion(t, key, jwt.MapClaims{"sub": otherRobot}),
-		"another audience":          n.assertion(t, key, jwt.MapClaims{"aud": resource}),
+		"another agent's key":       n.signed(t, foreign, nil),
+		"the key of another agent":  n.signed(t, key, jwt.MapClaims{"iss": otherRobot, "sub": otherRobot}),
+		"about another agent":       n.signed(t, key, jwt.MapClaims{"sub": otherRobot}),
+		"another audience":          n.signed(t, key, jwt.MapClaims{"aud": resource}),
 		"beside another client_id":  beside,
-		"of a client of the config": n.assertion(t, key, jwt.MapClaims{"iss": "editor", "sub": "editor"}),
+		"of a client of the config": n.signed(t, key, jwt.MapClaims{"iss": "editor", "sub": "editor"}),
 		"no JWT":                    {Assertion: seal.NewSecret("x")},
-		"for ever":                  n.assertion(t, key, jwt.MapClaims{"exp": n.clock.time().Add(time.Hour).Unix()}),
+		"for ever":                  n.signed(t, key, jwt.MapClaims{"exp": n.clock.time().Add(time.Hour).Unix()}),
 	} {
 		if client, err := n.Prove(t.Context(), p, n.Client); !errors.Is(err, authserver.ErrNoClient) || client != nil {
 			t.Errorf("%s: %v %v", name, client, err)

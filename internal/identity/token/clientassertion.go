@@ -7,9 +7,6 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
-// MaxAssertionLifetime is the longest lifetime of a client's assertion. It bounds how many of them have to be remembered.
-const MaxAssertionLifetime = 5 * time.Minute
-
 // ClientAssertions verifies the assertions with which a client proves who it is (RFC 7523 section 3). It is safe for
 // concurrent use.
 type ClientAssertions struct {
@@ -24,13 +21,14 @@ type ClientAssertion struct {
 	GoodUntil time.Time
 }
 
-// NewClientAssertions returns ClientAssertions of a client, for one of the audiences, signed with one of the keys.
+// NewClientAssertions returns ClientAssertions of a client, for one of the audiences, signed with one of the keys. They live as
+// long as identity assertions.
 func NewClientAssertions(client string, audiences []string, keys *ClientKeys, now func() time.Time) (*ClientAssertions, error) {
-	v, err := NewVerifier(Options{Issuer: client, Audiences: audiences, AudSingle: true, MaxLifetime: MaxAssertionLifetime}, keys, now)
+	v, err := NewVerifier(Options{Issuer: client, Audiences: audiences, AudSingle: true, MaxLifetime: AssertionLifetime + DefaultLeeway}, keys, now)
 	if err != nil {
 		return nil, err
 	}
-	v.checkType = checkAssertionType
+	v.checkType = checkClientAssertionType
 	return &ClientAssertions{verifier: v, client: client}, nil
 }
 
@@ -50,9 +48,9 @@ func (c *ClientAssertions) Verify(ctx context.Context, u Unverified) (ClientAsse
 	return ClientAssertion{ID: jti.Str(), GoodUntil: c.verifier.GoodUntil(&claims.Vouched)}, nil
 }
 
-// checkAssertionType refuses a client's JWTs of another type, such as an access token (RFC 8725 section 3.11). The type
+// checkClientAssertionType refuses a client's JWTs of another type, such as an access token (RFC 8725 section 3.11). The type
 // client-authentication+jwt is that of draft-ietf-oauth-rfc7523bis.
-func checkAssertionType(_ Options, typ string, _ strictjson.Value) error {
+func checkClientAssertionType(_ Options, typ string, _ strictjson.Value) error {
 	switch typ {
 	case "", "jwt", "client-authentication+jwt":
 		return nil

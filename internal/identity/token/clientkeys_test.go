@@ -163,8 +163,8 @@ func TestClientAssertion(t *testing.T) {
 		"for the endpoint":      es(t, ecHeader, assertionClaims("aud", `"`+testEndpoint+`"`)),
 		"an array of one":       es(t, ecHeader, assertionClaims("aud", `["`+testEndpoint+`"]`)),
 		"typ":                   es(t, `{"alg":"ES256","kid":"ec","typ":"client-authentication+jwt"}`, assertionClaims()),
-		"as long as may be":     es(t, ecHeader, assertionClaims("exp", unix(MaxAssertionLifetime))),
-		"no iat, within leeway": es(t, ecHeader, assertionClaims("iat", "", "exp", unix(MaxAssertionLifetime+DefaultLeeway))),
+		"as long as may be":     es(t, ecHeader, assertionClaims("exp", unix(AssertionLifetime))),
+		"no iat, within leeway": es(t, ecHeader, assertionClaims("iat", "", "exp", unix(AssertionLifetime+DefaultLeeway))),
 		"just over":             es(t, ecHeader, assertionClaims("iat", "", "exp", unix(-DefaultLeeway+time.Second))),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -181,8 +181,8 @@ func TestClientAssertion(t *testing.T) {
 		"with a slash":               es(t, ecHeader, assertionClaims("aud", `"`+testAudience+`/"`)),
 		"expired":                    es(t, ecHeader, assertionClaims("exp", unix(-time.Minute))),
 		"no exp":                     es(t, ecHeader, assertionClaims("exp", "")),
-		"too long":                   es(t, ecHeader, assertionClaims("exp", unix(MaxAssertionLifetime+time.Second))),
-		"too long, no iat":           es(t, ecHeader, assertionClaims("iat", "", "exp", unix(MaxAssertionLifetime+DefaultLeeway+time.Second))),
+		"too long":                   es(t, ecHeader, assertionClaims("exp", unix(AssertionLifetime+DefaultLeeway+time.Second))),
+		"too long, no iat":           es(t, ecHeader, assertionClaims("iat", "", "exp", unix(AssertionLifetime+2*DefaultLeeway+time.Second))),
 		"not yet":                    es(t, ecHeader, assertionClaims("nbf", unix(time.Minute))),
 		"no jti":                     es(t, ecHeader, assertionClaims("jti", "")),
 		"an empty jti":               es(t, ecHeader, assertionClaims("jti", `""`)),

@@ -83,13 +83,19 @@ func (u Unknown) names() bool { return u.Roles || u.Groups }
 // NewPrincipalWithout makes the principal of a credential that is no token and lacks some facts that a token has. It
 // ignores roles and groups that are unknown.
 func NewPrincipalWithout(unknown Unknown, id string, roles, groups []string, agentID string) *Principal {
+	return NewPrincipalLacking(unknown, id, roles, groups, agentID, readClaims(nil))
+}
+
+// NewPrincipalLacking makes a principal as NewPrincipalOf does, of whom some facts are unknown. It ignores roles and groups
+// that are unknown.
+func NewPrincipalLacking(unknown Unknown, id string, roles, groups []string, agentID string, claims Claims) *Principal {
 	if unknown.Roles {
 		roles = nil
 	}
 	if unknown.Groups {
 		groups = nil
 	}
-	p := NewPrincipal(id, roles, groups, agentID, nil)
+	p := NewPrincipalOf(id, roles, groups, agentID, claims)
 	p.unknown = unknown
 	if unknown.names() {
 		p.mask = mask{^uint64(0), ^uint64(0)} // rules for any name may apply

@@ -71,6 +71,9 @@ type Server struct {
 // New makes the server. It returns nil when the configuration has none.
 func New(o Options) (*Server, error) {
 	if !o.On {
+		if asserting := o.Browsers.Asserting(); len(asserting) > 0 {
+			return nil, fmt.Errorf("identity %s: id_jag needs the authorization server, which is off: it takes the assertions", asserting[0])
+		}
 		return nil, nil //nolint:nilnil // there is none
 	}
 	clients, err := o.Rules.KnownClients()
@@ -110,7 +113,9 @@ func (s *Server) Accepted() (*authn.Logins, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up the authorization server: %w", err)
 	}
-	return &authn.Logins{Issuer: s.options.PublicURL, Verifier: verifier, Administrators: s.administrators, Admits: s.options.Rules.Admits}, nil
+	return &authn.Logins{
+		Issuer: s.options.PublicURL, Verifier: verifier, Administrators: s.administrators, Admits: s.options.Rules.Admits, Asserts: s.asserts,
+	}, nil
 }
 
 // administrators implements authn.Logins.
@@ -242,6 +247,7 @@ func (s *Server) Keys(ctx context.Context) ([]logins.JWK, error) { return s.keys
 
 // Metadata returns the server's metadata (RFC 8414 section 2, OpenID Connect Discovery section 3).
 func (s *Server) Metadata() map[string]any {
+	grants := []string{authserver.GrantCode, authserver.GrantRefresh, authserver.GrantMachine}
 	m := map[string]any{
 		"issuer":                           s.options.PublicURL,
 		"authorization_endpoint":           s.options.PublicURL + paths.Authorize,
@@ -250,7 +256,7 @@ func (s *Server) Metadata() map[string]any {
 		"jwks_uri":                         s.options.PublicURL + paths.Keys,
 		"response_types_supported":         []string{"code"},
 		"response_modes_supported":         []string{"query"},
-		"grant_types_supported":            []string{authserver.GrantCode, authserver.GrantRefresh, authserver.GrantMachine},
+		"grant_types_supported":            grants,
 		"code_challenge_methods_supported": []string{"S256"},
 		"authorization_response_iss_parameter_supported": true,
 	}
@@ -263,6 +269,10 @@ func (s *Server) Metadata() map[string]any {
 	}
 	if s.options.Rules.FetchesDocuments() {
 		m["client_id_metadata_document_supported"] = true
+	}
+	if s.TakesAssertions() {
+		m["grant_types_supported"] = append(grants, authserver.GrantAssertion)
+		m["authorization_grant_profiles_supported"] = []string{authserver.ProfileIDJAG}
 	}
 	return m
 }

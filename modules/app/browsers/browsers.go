@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/durward-gateway/durward/internal/credential/oauth"
@@ -30,9 +31,11 @@ type Issuer interface {
 
 // Login is the gateway's own client at an identity provider, with which users log in at the gateway's pages.
 type Login struct {
-	Client       string
-	Secret       seal.Secret // empty for a public client
-	Verifier     *token.IDVerifier
+	Client   string
+	Secret   seal.Secret // empty for a public client
+	Verifier *token.IDVerifier
+	// Assertions verifies the issuer's identity assertions; nil: they log nobody in.
+	Assertions   *token.AssertionVerifier
 	ConnectCheck settings.ConnectCheck
 }
 
@@ -102,6 +105,21 @@ func (l *Logins) Clients() []string {
 func (l *Logins) Provider(issuer string) (*oidclogin.Provider, bool) {
 	p, ok := l.providers[issuer]
 	return p, ok
+}
+
+// Assertions returns the verifier of an issuer's identity assertions, and the gateway's client there. It reports false when
+// the configuration does not let them log users in.
+func (l *Logins) Assertions(issuer string) (verifier *token.AssertionVerifier, client string, ok bool) {
+	login := l.loginOf(issuer)
+	if login == nil || login.Assertions == nil {
+		return nil, "", false
+	}
+	return login.Assertions, login.Client, true
+}
+
+// Asserting lists the issuers whose identity assertions log users in.
+func (l *Logins) Asserting() []string {
+	return slices.DeleteFunc(slices.Clone(l.names), func(issuer string) bool { return l.loginOf(issuer).Assertions == nil })
 }
 
 // User returns the user who is logged in with a browser that carries a sealed session. It returns nil when

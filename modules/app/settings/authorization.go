@@ -203,6 +203,7 @@ func (s *AuthorizationServer) KnownClients() ([]authserver.Client, error) {
 				return nil, fmt.Errorf("oauth_client %s: %w", c.ID, err)
 			}
 			made.AuthMethod, made.SecretHash = authserver.AuthBasic, authserver.HashSecret(secret.Reveal())
+			made.GrantTypes = append(made.GrantTypes, authserver.GrantAssertion)
 		}
 		clients = append(clients, made)
 	}

@@ -1,10 +1,13 @@
 package settings
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+
+	"github.com/durward-gateway/durward/internal/identity/authserver"
 )
 
 func TestAuthorizationServerCheck(t *testing.T) {
@@ -89,6 +92,21 @@ func TestAuthorizationServerAdmits(t *testing.T) {
 			if c.rules.Admits(id) {
 				t.Errorf("%s: %s is admitted", name, id)
 			}
+		}
+	}
+}
+
+// TestKnownClients checks that only clients with a secret may present assertions: others prove nothing but a name.
+func TestKnownClients(t *testing.T) {
+	t.Setenv("EDITOR_SECRET", "s3cret")
+	rules := &AuthorizationServer{Known: []OAuthClient{{ID: "editor", Secret: "{env.EDITOR_SECRET}"}, {ID: "open"}}}
+	clients, err := rules.KnownClients()
+	if err != nil || len(clients) != 2 {
+		t.Fatalf("%v, %v", clients, err)
+	}
+	for i, want := range []bool{true, false} {
+		if c := &clients[i]; slices.Contains(c.GrantTypes, authserver.GrantAssertion) != want || c.Public() == want || !slices.Contains(c.GrantTypes, authserver.GrantCode) {
+			t.Errorf("%s: %v", c.ID, c.GrantTypes)
 		}
 	}
 }

@@ -112,6 +112,8 @@ func (c *call) exchange(w http.ResponseWriter, r *http.Request) (*logins.Tokens,
 	switch grant := form.Get("grant_type"); {
 	case grant == "":
 		return nil, authserver.Invalid("invalid_request", "grant_type is missing")
+	case grant == authserver.GrantAssertion && c.server.TakesAssertions():
+		return c.assert(r.Context(), client, form)
 	case grant != authserver.GrantCode && grant != authserver.GrantRefresh && grant != authserver.GrantMachine:
 		return nil, authserver.Invalid("unsupported_grant_type", "grant_type must be authorization_code, refresh_token or client_credentials")
 	case !slices.Contains(client.GrantTypes, grant):
@@ -196,7 +198,11 @@ func (c *call) finds(form url.Values) func(context.Context, string) (*authserver
 
 // fail answers with an error. What is not the request's fault is logged.
 func (c *call) fail(w http.ResponseWriter, doing string, err error) {
-	if _, told := errors.AsType[*authserver.Error](err); !told {
+	e, told := errors.AsType[*authserver.Error](err)
+	switch {
+	case told && e.Status == http.StatusServiceUnavailable:
+		gateway.SetRetryAfter(w)
+	case !told:
 		c.core.LogFailure(c.log, doing, err)
 		if errors.Is(err, storage.ErrUnavailable) {
 			gateway.SetRetryAfter(w)
