@@ -84,3 +84,25 @@ type AgentFilter struct {
 
 // AgentCounts holds the numbers of an organization's agents.
 type AgentCounts struct{ All, Internal, External int }
+
+// MaxAgentCredentials is the largest number of credentials of an agent: enough to replace one while the former is in use.
+const MaxAgentCredentials = 10
+
+// AgentCredential lets an agent log in at the gateway without a person. It has a secret or keys.
+type AgentCredential struct {
+	ID             string
+	OrganizationID string
+	AgentID        string
+	Name           string
+	// SecretHash is the SHA-256 of the secret in hexadecimal; nil for a credential with keys.
+	SecretHash []byte
+	// Keys is a JWK set of public keys; "" for a credential with a secret.
+	Keys      string
+	CreatedAt time.Time
+}
+
+// AgentCredentialHolder holds a credential and its agent.
+type AgentCredentialHolder struct {
+	AgentCredential
+	Agent Agent
+}

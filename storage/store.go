@@ -96,7 +96,7 @@ type Store interface {
 	Ping(ctx context.Context) error
 	// OnChange registers f, which is called after each commit that changed the organization's facts (its servers,
 	// directory entries, connections, agents, policies, tool pins, revoked users, API keys, rate limits, models,
-	// budgets, logins that end), before the writing method returns; organization "" means every organization. A store that nodes share
+	// budgets, logins and agents' credentials that end), before the writing method returns; organization "" means every organization. A store that nodes share
 	// calls f for the other nodes' commits too, soon after them. Functions are called in the order of their
 	// registration. f must not block or write to the store. The returned function ends the registration. Connection
 	// attempts, users, organizations' names, usage and data keys are no such facts, and a write that changes nothing
@@ -286,8 +286,23 @@ type Agents interface {
 	AgentCounts(ctx context.Context, organization string) (AgentCounts, error)
 	// DeleteAgent deletes an agent and, in the same transaction, removes its id from the policies that name it: those
 	// that named only it become ARCHIVED with their ApplicationIDs kept, so that none ever comes to mean all agents.
-	// Each changed policy gets a revision by the user by. The agent's approvals are deleted; the application stays.
+	// Each changed policy gets a revision by the user by. The agent's approvals and credentials are deleted; the
+	// application stays.
 	DeleteAgent(ctx context.Context, organization, id, by string, now time.Time) error
+	// CreateAgentCredential stores a credential of an agent. It returns ErrNotFound when there is no such agent, and a
+	// ConflictError on credentials when the agent has MaxAgentCredentials. No fact of the organization changes: nobody has
+	// logged in with it.
+	CreateAgentCredential(ctx context.Context, c AgentCredential) error
+	// AgentCredentials lists the credentials of an agent, the newest first. It returns ErrNotFound when there is no such
+	// agent.
+	AgentCredentials(ctx context.Context, organization, agentID string) ([]AgentCredential, error)
+	// AgentCredential reads a credential and its agent.
+	AgentCredential(ctx context.Context, organization, id string) (AgentCredentialHolder, error)
+	// CredentialsOfClient reads the credentials of the agent with that id, of whatever organization, the newest first. It
+	// returns ErrNotFound when there are none.
+	CredentialsOfClient(ctx context.Context, agentID string) (Agent, []AgentCredential, error)
+	// DeleteAgentCredential deletes a credential. It returns ErrNotFound when the agent has no such one.
+	DeleteAgentCredential(ctx context.Context, organization, agentID, id string) error
 }
 
 // Policies keeps access policies and their revisions.

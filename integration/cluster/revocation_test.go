@@ -3,11 +3,13 @@ package cluster
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -103,7 +105,7 @@ func (c *cluster) newRights(up *upstream) *rights {
 
 func leadsToConnect(a answer) bool { return rig.LeadsToConnect(a.status, a.body) }
 
-var kinds = []string{"key", "policy", "server", "connection", "user", "session"}
+var kinds = []string{"key", "policy", "server", "connection", "user", "session", "credential"}
 
 func (r *rights) make(n *node, kind string) right {
 	switch kind {
@@ -146,8 +148,31 @@ func (r *rights) make(n *node, kind string) right {
 		return right{token: l.access, server: r.plain, after: status(http.StatusUnauthorized), reason: "revoked", take: func(n *node) {
 			n.api(r.client, l.access, http.MethodDelete, "/api/sessions/"+l.session(), nil)
 		}}
+	case "credential":
+		agent := n.api(r.client, r.boss, http.MethodPost, "/api/agents", members{"application_directory": members{"external_id": fmt.Sprint("robot ", names.Add(1))}})
+		path := "/api/agents/" + agent["id"].(string) + "/credentials"
+		made := n.api(r.client, r.boss, http.MethodPost, path, members{})
+		token := n.machineToken(r.client, made["client_id"].(string), made["client_secret"].(string))
+		return right{token: token, server: r.plain, after: status(http.StatusUnauthorized), reason: "revoked", take: func(n *node) {
+			n.api(r.client, r.boss, http.MethodDelete, path+"/"+made["id"].(string), nil)
+		}}
 	}
 	panic(kind)
+}
+
+// machineToken logs an agent in without a person, for the whole gateway.
+func (n *node) machineToken(client *http.Client, id, secret string) string {
+	t := n.cluster.t
+	t.Helper()
+	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {id}, "client_secret": {secret}}
+	a := n.send(client, http.MethodPost, "/oauth/token", "", form.Encode(), "Content-Type", "application/x-www-form-urlencoded")
+	var got struct {
+		Access string `json:"access_token"`
+	}
+	if err := json.Unmarshal(a.body, &got); a.err != nil || err != nil || got.Access == "" {
+		t.Fatalf("%s: no token for a machine: %v", n.name, a)
+	}
+	return got.Access
 }
 
 // stream is an open event stream at a node.

@@ -110,7 +110,7 @@ func createOwnKey(q *request) (any, error) {
 	}); err != nil {
 		return nil, err
 	}
-	lasting := slices.Contains(k.Scopes, apikey.ScopeMCP) || q.Call.Caller.Login != ""
+	lasting := slices.Contains(k.Scopes, apikey.ScopeMCP) || q.Call.Caller.Login != "" || q.Call.Caller.Credential != ""
 	if lasting && q.Core.Approvals.MayDecide(q.Call.Party().Decider()) != nil {
 		return nil, errKeyClient
 	}
@@ -118,9 +118,10 @@ func createOwnKey(q *request) (any, error) {
 }
 
 // errKeyClient refuses a key for MCP servers to the token of an agent, which could otherwise make itself a key that its
-// policies do not govern. It refuses every key to a client whose user logged in at the gateway: the key would outlive the login.
+// policies do not govern. It refuses every key to a client that logged in at the gateway, for a user or for itself: the key
+// would outlive the login.
 var errKeyClient = routes.Refused(gateway.Forbidden,
-	"Keys with the scope mcp are made with a token of a client that the configuration names for it (approval_clients), never with an agent's; clients that log users in at the gateway make no other keys either")
+	"Keys with the scope mcp are made with a token of a client that the configuration names for it (approval_clients), never with an agent's; clients that log in at the gateway make no other keys either")
 
 // keyAgent reads the agent that a key is made for. Only administrators may set one: it decides which policies govern
 // the key.

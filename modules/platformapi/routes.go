@@ -20,6 +20,8 @@ const (
 
 	agentsPath        = "/api/agents"
 	agentPath         = agentsPath + "/{agent_id}"
+	credentialsPath   = agentPath + "/credentials"
+	credentialPath    = credentialsPath + "/{credential_id}"
 	oldPolicyPath     = "/api/policy"
 	policiesPath      = "/api/v2/policies"
 	policyPath        = policiesPath + "/{policy_id}"
@@ -78,6 +80,9 @@ var table = routes.MustTable(
 	routes.At(http.MethodGet, agentsPath+"/counts", routes.User, routes.OwnOrganization, routes.AuditRead, countAgents),
 	routes.At(http.MethodGet, agentPath, routes.User, routes.OwnOrganization, routes.AuditRead, getAgent),
 	routes.At(http.MethodDelete, agentPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, deleteAgent),
+	routes.At(http.MethodGet, credentialsPath, routes.Admin, routes.OwnOrganization, routes.AuditRead, listCredentials),
+	routes.At(http.MethodPost, credentialsPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, createCredential),
+	routes.At(http.MethodDelete, credentialPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, deleteCredential),
 
 	routes.At(http.MethodPost, oldPolicyPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, savePolicy),
 	routes.At(http.MethodPut, oldPolicyPath+"/enable", routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, enablePolicies),

@@ -19,7 +19,7 @@ func everyRoute(f func(r *routes.Route[*request], path string), server, entry st
 	for _, a := range table {
 		for _, r := range a.Methods {
 			path := strings.NewReplacer("{server_id}", server, "{slug}", "tracker", "{id}", entry, "{agent_id}", entry, "{policy_id}", entry,
-				"{user_id}", entry, "{organization_id}", entry, "{approval_id}", entry, "{session_id}", entry).Replace(r.Path)
+				"{user_id}", entry, "{organization_id}", entry, "{approval_id}", entry, "{session_id}", entry, "{credential_id}", entry).Replace(r.Path)
 			f(r, path)
 		}
 	}

@@ -184,7 +184,7 @@ func (s agentsStore) AgentCounts(ctx context.Context, organization string) (c st
 	return c, err
 }
 
-// DeleteAgent implements storage.Agents. Its approvals go with it, by their foreign key.
+// DeleteAgent implements storage.Agents. Its approvals and credentials go with it, by their foreign keys.
 func (s agentsStore) DeleteAgent(ctx context.Context, organization, id, by string, now time.Time) error {
 	return s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
 		policies, err := Many(ctx, tx, scanPolicy, livePoliciesOfAgentSQL, organization, id)

@@ -71,6 +71,7 @@ func (d Dialect) Reads() map[string]string {
 		"entry": visibleEntrySQL, "number of entries": t.countEntries, "entries": t.listEntries,
 		"server": serverSQL, "server by slug": serverBySlugSQL, "number of servers": t.countViews, "servers": t.listViews, "OAuth client": oauthClientSQL,
 		"connection": connectionSQL, "attempt": liveAttemptSQL, "conversation": conversationSQL, "agent": agentSQL, "agent by client": agentByClientSQL,
+		"agent's credential": agentCredentialSQL, "credentials of a client": credentialsOfClientSQL,
 		"policies of a server": serverPoliciesSQL, "approval": approvalSQL, "status of an approval": approvalStatusSQL, "approval that can be used": takeableSQL, "pins of tools": t.pinsNamed, "calls that are held": t.heldCalls, "hold": holdSQL,
 		"login": loginSQL, "consent": consentSQL, "registered client": registeredClientSQL,
 		"API key by HMAC": apiKeyByHMACSQL, "rate limits": enabledRateLimitsSQL,

@@ -16,6 +16,7 @@ const (
 		AND NOT EXISTS (SELECT 1 FROM directory_entries WHERE organization_id = o.id)
 		AND NOT EXISTS (SELECT 1 FROM policies WHERE organization_id = o.id)
 		AND NOT EXISTS (SELECT 1 FROM approvals WHERE organization_id = o.id)
+		AND NOT EXISTS (SELECT 1 FROM agent_credentials WHERE organization_id = o.id)
 		AND NOT EXISTS (SELECT 1 FROM api_keys WHERE organization_id = o.id)
 		AND NOT EXISTS (SELECT 1 FROM rate_limits WHERE organization_id = o.id)
 		AND NOT EXISTS (SELECT 1 FROM llm_providers WHERE organization_id = o.id)

@@ -121,6 +121,8 @@ func testAudit(t *testing.T, b *bundle) {
 // testAuditedWrites checks that each writing method records, in whatever way it writes.
 func testAuditedWrites(t *testing.T, b *bundle) {
 	agent, gone := b.agent(t, b.orgA, "Agent"), b.agent(t, b.orgA, "Gone")
+	credential := agentCredential(agent)
+	noError(t, b.CreateAgentCredential(t.Context(), credential))
 	policy := b.policy(t, "Policy", storage.PolicyDraft)
 	server := b.server(t, b.orgA, "Doomed")
 	custom := b.customEntry(t, b.orgA, "Custom")
@@ -182,6 +184,8 @@ func testAuditedWrites(t *testing.T, b *bundle) {
 			_, err := b.RegisterAgent(ctx, newAgent(b.orgA, "Registered"), 100)
 			return err
 		}},
+		{"CreateAgentCredential", func(ctx context.Context) error { return b.CreateAgentCredential(ctx, agentCredential(agent)) }},
+		{"DeleteAgentCredential", func(ctx context.Context) error { return b.DeleteAgentCredential(ctx, b.orgA, agent.ID, credential.ID) }},
 		{"DeleteAgent", func(ctx context.Context) error { return b.DeleteAgent(ctx, b.orgA, gone.ID, "", start) }},
 		{"CreatePolicy", func(ctx context.Context) error {
 			_, err := b.CreatePolicy(ctx, b.newPolicy(b.orgA, "Created", agent.ID))

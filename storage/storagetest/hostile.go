@@ -79,6 +79,12 @@ func testHostileText(t *testing.T, b *bundle) {
 			client, err := b.AgentByClient(ctx, b.orgA, issuer, agent.Application.ExternalID)
 			noError(t, err)
 			equal(t, client, agent)
+			credential := agentCredential(agent)
+			credential.Name, credential.Keys = text, text
+			noError(t, b.CreateAgentCredential(ctx, credential))
+			kept, err := b.AgentCredential(ctx, b.orgA, credential.ID)
+			noError(t, err)
+			equal(t, kept.AgentCredential, credential)
 			b.hostilePolicy(t, v.ID, text)
 			held := b.newApproval(text)
 			held.Client, held.Tool, held.ArgumentsDigest, held.PolicyID, held.Rule = text, text, text, text, text
@@ -236,6 +242,11 @@ func testHostileSearch(t *testing.T, b *bundle) {
 			_, err = b.AgentByClient(ctx, b.orgA, text, text)
 			wantError(t, err, storage.ErrNotFound)
 			wantError(t, b.DeleteAgent(ctx, b.orgA, text, text, start), storage.ErrNotFound)
+			_, err = b.AgentCredential(ctx, b.orgA, text)
+			wantError(t, err, storage.ErrNotFound)
+			_, _, err = b.CredentialsOfClient(ctx, text)
+			wantError(t, err, storage.ErrNotFound)
+			wantError(t, b.DeleteAgentCredential(ctx, b.orgA, text, text), storage.ErrNotFound)
 			_, err = b.UpdatePolicy(ctx, b.orgA, text, text, start, setStatus(storage.PolicyArchived))
 			wantError(t, err, storage.ErrNotFound)
 

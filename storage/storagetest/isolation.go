@@ -79,6 +79,8 @@ func testIsolation(t *testing.T, b *bundle) {
 	a := attempt(b.connectionA1)
 	noError(t, b.CreateAttempt(ctx, a))
 	agentA := b.agent(t, b.orgA, "Agent A")
+	credentialA := agentCredential(agentA)
+	noError(t, b.CreateAgentCredential(ctx, credentialA))
 	policyA := b.policy(t, "Policy A", storage.PolicyActive, agentA.ID)
 	_, err := b.ObserveTools(ctx, b.orgA, b.serverA.ID, []storage.ObservedTool{tool("tool", "hash")}, start)
 	noError(t, err)
@@ -215,6 +217,23 @@ func testIsolation(t *testing.T, b *bundle) {
 			return err
 		},
 		"DeleteAgent": func(agent, _, _ string) error { return b.DeleteAgent(ctx, b.orgB, agent, b.userB1, start) },
+		"CreateAgentCredential": func(agent, _, _ string) error {
+			c := agentCredential(storage.Agent{ID: agent, OrganizationID: b.orgB})
+			return b.CreateAgentCredential(ctx, c)
+		},
+		"AgentCredentials": func(agent, _, _ string) error {
+			_, err := b.AgentCredentials(ctx, b.orgB, agent)
+			return err
+		},
+		"AgentCredential": func(agent, _, _ string) error {
+			id := b.unknown
+			if agent == agentA.ID {
+				id = credentialA.ID
+			}
+			_, err := b.AgentCredential(ctx, b.orgB, id)
+			return err
+		},
+		"DeleteAgentCredential": func(agent, _, _ string) error { return b.DeleteAgentCredential(ctx, b.orgB, agent, credentialA.ID) },
 		"UpdatePolicy": func(_, _, policy string) error {
 			_, err := b.UpdatePolicy(ctx, b.orgB, policy, b.userB1, start, func(*storage.Policy) error { never("a policy"); return nil })
 			return err
@@ -387,6 +406,12 @@ func testChanges(t *testing.T, b *bundle) {
 	registered.ID = newID()
 	_, err = b.AdoptApplication(ctx, registered)
 	check("AdoptApplication", err, "A")
+
+	credential := agentCredential(agent)
+	check("CreateAgentCredential", b.CreateAgentCredential(ctx, credential))
+	refused("CreateAgentCredential", b.CreateAgentCredential(ctx, credential))
+	check("DeleteAgentCredential", b.DeleteAgentCredential(ctx, b.orgA, agent.ID, credential.ID), "A")
+	refused("DeleteAgentCredential", b.DeleteAgentCredential(ctx, b.orgA, agent.ID, credential.ID))
 
 	p := b.policy(t, "Policy", storage.PolicyDraft, agent.ID)
 	check("CreatePolicy", nil, "A")

@@ -15,10 +15,16 @@ func testRemovedOrganizations(t *testing.T, b *bundle) {
 	mistaken, err := b.ResolveOrganization(ctx, claim, start)
 	noError(t, err)
 	user := b.user(t, mistaken.ID)
-	_, err = b.RegisterAgent(ctx, newAgent(mistaken.ID, "Client"), 10)
+	client, err := b.RegisterAgent(ctx, newAgent(mistaken.ID, "Client"), 10)
 	noError(t, err)
-
+	credential := agentCredential(client) // which somebody made, unlike the agent
+	noError(t, b.CreateAgentCredential(ctx, credential))
 	empty, err := b.EmptyOrganizations(ctx)
+	noError(t, err)
+	equal(t, len(empty), 0)
+	noError(t, b.DeleteAgentCredential(ctx, mistaken.ID, client.ID, credential.ID))
+
+	empty, err = b.EmptyOrganizations(ctx)
 	noError(t, err)
 	equal(t, empty, []storage.Organization{mistaken})
 	_, err = b.DeleteOrganization(ctx, b.unknown)

@@ -59,6 +59,8 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"agents/lists", testAgentLists},
 		{"agents/delete", testDeleteAgent},
 		{"agents/deleted while policies come to name it", testDeleteAgentRace},
+		{"agents/credentials", testAgentCredentials},
+		{"agents/credentials are few", testAgentCredentialsBounded},
 		{"policies/create and read", testPolicies},
 		{"policies/update", testUpdatePolicy},
 		{"policies/several at once", testUpdatePolicies},

@@ -23,6 +23,9 @@ type Caller struct {
 	Agent string
 	// Login is the id of the login with the gateway that the token came of; "" for tokens of other issuers.
 	Login string
+	// Credential is the id of the credential with which an agent logged in at the gateway without a person; "" for all
+	// others.
+	Credential string
 	// Admin reports whether the caller has the issuer's administrator role.
 	Admin bool
 	// Machine reports whether there is no person behind the token (client credentials).

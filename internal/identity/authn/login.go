@@ -36,7 +36,8 @@ type loginFacts struct {
 	client string // its name
 }
 
-// verifyLogin verifies a token of the gateway's own. The token names a login, which has the facts about the user.
+// verifyLogin verifies a token of the gateway's own. The token names a login, which has the facts about the user, or the
+// credential of an agent without a person.
 func (a *Authenticator) verifyLogin(ctx context.Context, unverified token.Unverified, resource string, seenAt time.Time) (*verified, error) {
 	claims, err := a.logins.Verifier.VerifyParsed(ctx, unverified, resource)
 	if err != nil {
@@ -47,6 +48,9 @@ func (a *Authenticator) verifyLogin(ctx context.Context, unverified token.Unveri
 		return v.Str()
 	}
 	organization, id := text(logins.ClaimOrganization), text(logins.ClaimLogin)
+	if _, machine := claims.Object.Get(logins.ClaimCredential); machine {
+		return a.verifyAgent(ctx, claims, organization, text("client_id"), seenAt)
+	}
 	l, err := a.memory.store.Login(ctx, organization, id, a.shared(a.memory.now()))
 	switch {
 	case errors.Is(err, storage.ErrNotFound):

@@ -16,6 +16,7 @@ type Store interface {
 	ResolveUser(ctx context.Context, claim storage.UserClaim, now time.Time) (storage.User, error)
 	User(ctx context.Context, organization, id string) (storage.User, error)
 	Login(ctx context.Context, organization, id string, now time.Time) (storage.Login, error)
+	AgentCredential(ctx context.Context, organization, id string) (storage.AgentCredentialHolder, error)
 	AgentByClient(ctx context.Context, organization, issuer, externalID string) (storage.Agent, error)
 	RegisterAgent(ctx context.Context, a storage.Agent, limit int) (storage.Agent, error)
 	APIKeyByHMAC(ctx context.Context, hmac []byte) (storage.APIKeyHolder, error)

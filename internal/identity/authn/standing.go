@@ -32,6 +32,9 @@ type standing struct {
 // for as long as nothing of the organization is written.
 func (m *Memory) standingOf(ctx context.Context, p *person) (standing, error) {
 	who := &p.who
+	if who.Credential != "" {
+		return m.standingOfAgent(ctx, who)
+	}
 	registers := strconv.FormatBool(p.register)
 	key := cache.NewKey(who.OrganizationID, "standing", who.Issuer, who.Agent, registers, who.UserID, who.Login)
 	return m.standings.Get(ctx, key, func(ctx context.Context) (s standing, err error) {
@@ -94,7 +97,7 @@ func (m *Memory) registerAgent(ctx context.Context, client storage.Agent) (stora
 type lastStanding struct {
 	at cache.Epoch
 	standing
-	refusal string // says why all tokens of the login are refused; "": they are not
+	refusal string // says why all tokens of the login or credential are refused; "": they are not
 }
 
 // standing returns the present standing of a token's bearer. Its error is token.ErrInvalid when the user's tokens are
@@ -108,7 +111,7 @@ func (a *Authenticator) standing(ctx context.Context, v *verified) (*lastStandin
 		if err != nil {
 			return nil, err
 		}
-		s = &lastStanding{now, found, v.login.refusal(found.login)}
+		s = &lastStanding{now, found, v.person.refusal(&found)}
 		v.standing.Store(s)
 	}
 	reason := s.refusal

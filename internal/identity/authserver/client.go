@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/hex"
 	"net/http"
 	"net/url"
@@ -22,7 +21,12 @@ type Client struct {
 	AnyLoopback  bool      `json:"any_loopback,omitempty"` // every http loopback address is a redirect URI of it
 	GrantTypes   []string  `json:"grant_types"`
 	Issued       time.Time `json:"issued"`
+	// Agent is set for an agent that logs in without a person, and has proven that.
+	Agent *Agent `json:"-"`
 }
+
+// Agent names the credential with which an agent proved who it is. The agent's id is the client's.
+type Agent struct{ Organization, Credential string }
 
 // Public reports whether the client has no secret.
 func (c *Client) Public() bool { return c.SecretHash == "" }
@@ -40,36 +44,30 @@ func HashSecret(secret string) string {
 // Authenticate finds out which client makes a request to the token or revocation endpoint (RFC 6749 section 2.3). find
 // looks up a client by its id; its error is ErrNoClient when there is none.
 func Authenticate(w http.ResponseWriter, r *http.Request, form url.Values, find func(ctx context.Context, id string) (*Client, error)) (*Client, error) {
-	id, given := form.Get("client_id"), form.Get("client_secret")
-	if len(r.Header.Values("Authorization")) > 0 {
-		// RFC 6749 section 5.2: a client that tried the header is told its scheme.
-		w.Header().Set("WWW-Authenticate", `Basic realm="oauth"`)
-		user, password, ok := r.BasicAuth()
-		if !ok || len(r.Header.Values("Authorization")) > 1 {
-			return nil, ErrNoClient
-		}
-		basicID, errID := url.QueryUnescape(user)
-		basicSecret, errSecret := url.QueryUnescape(password)
-		if errID != nil || errSecret != nil || form.Has("client_secret") || form.Has("client_id") && id != basicID {
-			return nil, Invalid("invalid_request", "the client must authenticate in one way")
-		}
-		id, given = basicID, basicSecret
-	}
-	if id == "" || len(id) > maxText {
-		return nil, ErrNoClient
-	}
-	c, err := find(r.Context(), id)
+	p, err := ReadProof(w, r, form)
 	if err != nil {
 		return nil, err
 	}
-	if c.Public() {
-		if given != "" {
-			return nil, ErrNoClient
-		}
-	} else if subtle.ConstantTimeCompare([]byte(HashSecret(given)), []byte(c.SecretHash)) != 1 {
+	c, err := p.Client(r.Context(), find)
+	if err != nil {
+		return nil, err
+	}
+	Proven(w)
+	return c, nil
+}
+
+// Client returns the client of that id when the secret is its own.
+func (p *Proof) Client(ctx context.Context, find func(ctx context.Context, id string) (*Client, error)) (*Client, error) {
+	if p.ClientID == "" || len(p.ClientID) > maxText {
 		return nil, ErrNoClient
 	}
-	w.Header().Del("WWW-Authenticate")
+	c, err := find(ctx, p.ClientID)
+	switch {
+	case err != nil:
+		return nil, err
+	case !p.Assertion.Empty(), c.Public() && !p.Secret.Empty(), !c.Public() && !p.Knows(c.SecretHash):
+		return nil, ErrNoClient
+	}
 	return c, nil
 }
 

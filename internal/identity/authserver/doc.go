@@ -34,7 +34,8 @@ const (
 	AuthNone  = "none"
 	AuthBasic = "client_secret_basic"
 	AuthPost  = "client_secret_post"
+	AuthKey   = "private_key_jwt"
 )
 
-// AuthMethods lists the ways in which a client authenticates.
+// AuthMethods lists the ways in which a client authenticates that registers itself.
 func AuthMethods() []string { return []string{AuthNone, AuthBasic, AuthPost} }

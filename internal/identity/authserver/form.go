@@ -60,7 +60,8 @@ func CheckForm(form url.Values) error {
 
 // longest returns the longest value of a parameter.
 func longest(name string) int {
-	if name == "assertion" {
+	switch name {
+	case "assertion", "client_assertion":
 		return maxAssertion
 	}
 	return maxText

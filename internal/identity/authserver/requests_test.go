@@ -119,6 +119,8 @@ func TestReadForm(t *testing.T) {
 		"one that is larger":    {"application/x-www-form-urlencoded", largest.String() + "&", 413},
 		"a parameter too long":  {"application/x-www-form-urlencoded", "a=" + strings.Repeat("b", maxText+1), 400},
 		"a long assertion":      {"application/x-www-form-urlencoded", "assertion=" + strings.Repeat("b", maxAssertion), 0},
+		"a client's assertion":  {"application/x-www-form-urlencoded", "client_assertion=" + strings.Repeat("b", maxAssertion), 0},
+		"too long a client's":   {"application/x-www-form-urlencoded", "client_assertion=" + strings.Repeat("b", maxAssertion+1), 400},
 		"too long an assertion": {"application/x-www-form-urlencoded", "assertion=" + strings.Repeat("b", maxAssertion+1), 400},
 	} {
 		r := httptest.NewRequest(http.MethodPost, "/token?client_secret=in+the+address", strings.NewReader(c.body))
@@ -135,6 +137,7 @@ func TestReadForm(t *testing.T) {
 }
 
 func TestAuthenticate(t *testing.T) {
+	assertion := "client_assertion=x&client_assertion_type=" + url.QueryEscape(assertionType)
 	clients := map[string]*Client{"public": {ID: "public"}, "secret id": {ID: "secret id", SecretHash: HashSecret("p w")}}
 	find := func(_ context.Context, id string) (*Client, error) {
 		if c, ok := clients[id]; ok {
@@ -174,6 +177,13 @@ func TestAuthenticate(t *testing.T) {
 		"public, header's secret":  {"", basic("public", "x"), "invalid_client"},
 		"the hash for the secret":  {"client_id=secret+id&client_secret=" + HashSecret("p w"), nil, "invalid_client"},
 		"an unknown one, in Basic": {"", basic("other", "x"), "invalid_client"},
+		"an assertion, for none":   {"client_id=public&" + assertion, nil, "invalid_client"},
+		"an assertion, for a key":  {"client_id=secret+id&" + assertion, nil, "invalid_client"},
+		"an assertion and Basic":   {assertion, basic("secret+id", "p+w"), "invalid_request"},
+		"an assertion and secret":  {"client_id=secret+id&client_secret=p+w&" + assertion, nil, "invalid_request"},
+		"an assertion, no type":    {"client_id=public&client_assertion=x", nil, "invalid_client"},
+		"another assertion":        {"client_id=public&client_assertion=x&client_assertion_type=saml", nil, "invalid_client"},
+		"a type, no assertion":     {"client_id=public&client_assertion_type=" + url.QueryEscape(assertionType), nil, "invalid_client"},
 	} {
 		r := httptest.NewRequest(http.MethodPost, "/token", nil)
 		if c.header != nil {

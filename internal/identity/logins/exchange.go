@@ -202,30 +202,39 @@ const (
 
 // issue makes the tokens of a login.
 func (s *Server) issue(ctx context.Context, l storage.Login, refreshes bool) (*Tokens, error) {
-	known, err := s.Keys.current(ctx)
-	if err != nil {
-		return nil, err
-	}
 	now := s.Now()
 	expires := now.Add(AccessLifetime)
 	if l.ExpiresAt.Before(expires) {
 		expires = l.ExpiresAt
 	}
-	key := known.newest()
-	unsigned := jwt.NewWithClaims(jwt.SigningMethodES256, jwt.MapClaims{
+	access, err := s.sign(ctx, jwt.MapClaims{
 		"iss": s.Issuer, "aud": l.Resource, "sub": l.UserID, "client_id": l.ClientID, ClaimOrganization: l.OrganizationID, ClaimLogin: l.ID,
 		"iat": now.Unix(), "exp": expires.Unix(), "jti": rand.Text(),
 	})
-	unsigned.Header["typ"], unsigned.Header["kid"] = "at+jwt", key.id // RFC 9068 section 2.1
-	access, err := unsigned.SignedString(key.private)
 	if err != nil {
-		return nil, fmt.Errorf("signing an access token: %w", err)
+		return nil, err
 	}
-	t := &Tokens{Login: l, Access: seal.NewSecret(access), ExpiresIn: expires.Sub(now)}
+	t := &Tokens{Login: l, Access: access, ExpiresIn: expires.Sub(now)}
 	if refreshes {
 		t.Refresh = seal.NewSecret(s.credentials.Refresh(authserver.Handle{Organization: l.OrganizationID, Login: l.ID, Generation: l.Generation}))
 	}
 	return t, nil
+}
+
+// sign signs an access token with the newest key.
+func (s *Server) sign(ctx context.Context, claims jwt.MapClaims) (seal.Secret, error) {
+	known, err := s.Keys.current(ctx)
+	if err != nil {
+		return seal.Secret{}, err
+	}
+	key := known.newest()
+	unsigned := jwt.NewWithClaims(jwt.SigningMethodES256, claims)
+	unsigned.Header["typ"], unsigned.Header["kid"] = "at+jwt", key.id // RFC 9068 section 2.1
+	access, err := unsigned.SignedString(key.private)
+	if err != nil {
+		return seal.Secret{}, fmt.Errorf("signing an access token: %w", err)
+	}
+	return seal.NewSecret(access), nil
 }
 
 // Revoke ends the login of a refresh token of the client's (RFC 7009). A token of another client's is refused, one that is

@@ -75,7 +75,7 @@ func newNodes(t *testing.T, n int, renew func(context.Context, storage.Login, se
 	var all []*node
 	for range n {
 		all = append(all, &node{New(Options{
-			Store: store, Vault: ring, MACs: ring.MAC("login"), Keys: NewSigningKeys(store, ring, c.time), Issuer: issuer, Renew: renew, Now: c.time,
+			Store: store, Vault: ring, MACs: ring.MAC("login"), Keys: NewSigningKeys(store, ring, c.time), Issuer: issuer, TokenEndpoint: issuer + "/oauth/token", Renew: renew, Now: c.time,
 			Clients: []authserver.Client{{ID: "editor", Name: "An editor", RedirectURIs: []string{redirect}, GrantTypes: []string{authserver.GrantCode, authserver.GrantRefresh}}},
 		}), c, user})
 	}

@@ -13,10 +13,11 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Store keeps the state.
+// Store keeps the state, and knows the agents of the directory.
 type Store interface {
 	storage.Logins
 	storage.Clients
+	CredentialsOfClient(ctx context.Context, agentID string) (storage.Agent, []storage.AgentCredential, error)
 }
 
 // ErrEnded reports that the identity provider refuses to go on with a user: the account is gone, or the grant.
@@ -35,8 +36,8 @@ type Options struct {
 	Vault Vault
 	MACs  authserver.MACs // for codes and refresh tokens alone
 	Keys  *SigningKeys
-	// Issuer is the gateway's public URL.
-	Issuer string
+	// Issuer is the gateway's public URL, and TokenEndpoint the address of its token endpoint.
+	Issuer, TokenEndpoint string
 	// Documents finds clients by the addresses of their metadata documents; nil: none are fetched.
 	Documents *authserver.Documents
 	// Clients holds the clients of the configuration.

@@ -64,6 +64,7 @@ type Server struct {
 	options       Options
 	keys          *logins.SigningKeys
 	authenticator *authn.Authenticator
+	guesses       *logins.Guesses
 	registrations *bruteforce.Guesses // counts clients that register as that counts wrong credentials: 60 in a minute
 }
 
@@ -79,10 +80,10 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{options: o, keys: logins.NewSigningKeys(o.Store, o.Keyring, o.Now), registrations: bruteforce.New(nil)}
+	s := &Server{options: o, keys: logins.NewSigningKeys(o.Store, o.Keyring, o.Now), guesses: logins.NewGuesses(nil), registrations: bruteforce.New(nil)}
 	lifetime, idle := o.Rules.Lifetimes()
 	made := logins.Options{
-		Store: o.Store, Vault: o.Keyring, MACs: o.Keyring.MAC("oauth login"), Keys: s.keys, Issuer: o.PublicURL, Clients: clients,
+		Store: o.Store, Vault: o.Keyring, MACs: o.Keyring.MAC("oauth login"), Keys: s.keys, Issuer: o.PublicURL, TokenEndpoint: o.PublicURL + paths.Token, Clients: clients,
 		Renew: s.renew, Stands: s.stands, Replayed: s.replayed, Lifetime: lifetime, Idle: idle, Log: o.Log, Now: o.Now,
 	}
 	if o.Rules.FetchesDocuments() {
@@ -246,19 +247,22 @@ func (s *Server) Keys(ctx context.Context) ([]logins.JWK, error) { return s.keys
 
 // Metadata returns the server's metadata (RFC 8414 section 2, OpenID Connect Discovery section 3).
 func (s *Server) Metadata() map[string]any {
+	grants := []string{authserver.GrantCode, authserver.GrantRefresh, authserver.GrantMachine}
 	m := map[string]any{
-		"issuer":                                         s.options.PublicURL,
-		"authorization_endpoint":                         s.options.PublicURL + paths.Authorize,
-		"token_endpoint":                                 s.options.PublicURL + paths.Token,
-		"revocation_endpoint":                            s.options.PublicURL + paths.Revoke,
-		"jwks_uri":                                       s.options.PublicURL + paths.Keys,
-		"response_types_supported":                       []string{"code"},
-		"response_modes_supported":                       []string{"query"},
-		"grant_types_supported":                          []string{authserver.GrantCode, authserver.GrantRefresh},
-		"token_endpoint_auth_methods_supported":          authserver.AuthMethods(),
-		"revocation_endpoint_auth_methods_supported":     authserver.AuthMethods(),
-		"code_challenge_methods_supported":               []string{"S256"},
+		"issuer":                           s.options.PublicURL,
+		"authorization_endpoint":           s.options.PublicURL + paths.Authorize,
+		"token_endpoint":                   s.options.PublicURL + paths.Token,
+		"revocation_endpoint":              s.options.PublicURL + paths.Revoke,
+		"jwks_uri":                         s.options.PublicURL + paths.Keys,
+		"response_types_supported":         []string{"code"},
+		"response_modes_supported":         []string{"query"},
+		"grant_types_supported":            grants,
+		"code_challenge_methods_supported": []string{"S256"},
 		"authorization_response_iss_parameter_supported": true,
+	}
+	for _, endpoint := range [...]string{"token", "revocation"} {
+		m[endpoint+"_endpoint_auth_methods_supported"] = append(authserver.AuthMethods(), authserver.AuthKey)
+		m[endpoint+"_endpoint_auth_signing_alg_values_supported"] = token.DefaultAlgorithms()
 	}
 	if s.Registers() {
 		m["registration_endpoint"] = s.options.PublicURL + paths.Register
@@ -267,7 +271,7 @@ func (s *Server) Metadata() map[string]any {
 		m["client_id_metadata_document_supported"] = true
 	}
 	if s.TakesAssertions() {
-		m["grant_types_supported"] = []string{authserver.GrantCode, authserver.GrantRefresh, authserver.GrantAssertion}
+		m["grant_types_supported"] = append(grants, authserver.GrantAssertion)
 		m["authorization_grant_profiles_supported"] = []string{authserver.ProfileIDJAG}
 	}
 	return m

@@ -25,6 +25,9 @@ var resources = map[string]string{
 	"model-mappings": "model_mapping", "budgets": "budget",
 }
 
+// parts maps segments behind an object to the names of collections of its parts.
+var parts = map[string]string{"credentials": "agent_credential"}
+
 var verbs = map[string]string{http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "update", http.MethodDelete: "delete"}
 
 // event returns the name of a write on a route: the collection, and the words behind the object or the meaning of the
@@ -37,6 +40,8 @@ func event(method, path string) string {
 		case known && name == "":
 		case isParameter(segment):
 			words = nil
+		case resource != "" && parts[segment] != "":
+			resource = parts[segment]
 		case known && resource == "":
 			resource = name
 		default:

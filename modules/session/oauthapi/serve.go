@@ -104,7 +104,7 @@ func (c *call) exchange(w http.ResponseWriter, r *http.Request) (*logins.Tokens,
 	if err := authserver.CheckForm(form); err != nil {
 		return nil, err
 	}
-	client, err := authserver.Authenticate(w, r, form, c.finds(form))
+	client, err := c.server.Authenticate(w, r, form, c.finds(form))
 	if err != nil {
 		return nil, err
 	}
@@ -114,12 +114,14 @@ func (c *call) exchange(w http.ResponseWriter, r *http.Request) (*logins.Tokens,
 		return nil, authserver.Invalid("invalid_request", "grant_type is missing")
 	case grant == authserver.GrantAssertion && c.server.TakesAssertions():
 		return c.assert(r.Context(), client, form)
-	case grant != authserver.GrantCode && grant != authserver.GrantRefresh:
-		return nil, authserver.Invalid("unsupported_grant_type", "grant_type must be authorization_code or refresh_token")
+	case grant != authserver.GrantCode && grant != authserver.GrantRefresh && grant != authserver.GrantMachine:
+		return nil, authserver.Invalid("unsupported_grant_type", "grant_type must be authorization_code, refresh_token or client_credentials")
 	case !slices.Contains(client.GrantTypes, grant):
 		return nil, authserver.Invalid("unauthorized_client", "the client may not use this grant type")
 	case grant == authserver.GrantRefresh:
 		exchanges = c.server.Refresh
+	case grant == authserver.GrantMachine:
+		exchanges = c.server.Machine
 	}
 	return exchanges(r.Context(), client, form)
 }
@@ -164,7 +166,7 @@ func (c *call) end(w http.ResponseWriter, r *http.Request) error {
 	if err := authserver.CheckForm(form); err != nil {
 		return err
 	}
-	client, err := authserver.Authenticate(w, r, form, c.finds(form))
+	client, err := c.server.Authenticate(w, r, form, c.finds(form))
 	if err != nil {
 		return err
 	}

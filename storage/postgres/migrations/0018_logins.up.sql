@@ -45,6 +45,21 @@ CREATE TABLE consents (
 ALTER TABLE consents ENABLE ROW LEVEL SECURITY;
 ALTER TABLE consents FORCE ROW LEVEL SECURITY;
 CREATE POLICY organization ON consents USING (current_setting('durward.organization', true) IN ('=' || organization_id, '*'));
+-- A credential with which an agent logs in at the gateway without a person.
+CREATE TABLE agent_credentials (
+    id              TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    organization_id TEXT COLLATE "C" NOT NULL,
+    agent_id        TEXT COLLATE "C" NOT NULL,
+    name            TEXT COLLATE "C" NOT NULL,
+    secret_hash     BYTEA, -- null: there are keys
+    jwks            TEXT COLLATE "C" NOT NULL, -- JSON, public keys alone
+    created_at      BIGINT           NOT NULL,
+    FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id) ON DELETE CASCADE
+);
+CREATE INDEX agent_credentials_agent ON agent_credentials (agent_id, organization_id);
+ALTER TABLE agent_credentials ENABLE ROW LEVEL SECURITY;
+ALTER TABLE agent_credentials FORCE ROW LEVEL SECURITY;
+CREATE POLICY organization ON agent_credentials USING (current_setting('durward.organization', true) IN ('=' || organization_id, '*'));
 -- An OAuth client that registered itself, before anybody has logged in with it: of no organization.
 CREATE TABLE registered_clients (
     id            TEXT COLLATE "C" NOT NULL PRIMARY KEY,

@@ -38,6 +38,18 @@ CREATE TABLE consents (
     PRIMARY KEY (organization_id, user_id, client_id, resource, redirect_origin),
     FOREIGN KEY (organization_id, user_id) REFERENCES users (organization_id, id) ON DELETE CASCADE
 ) STRICT, WITHOUT ROWID;
+-- A credential with which an agent logs in at the gateway without a person.
+CREATE TABLE agent_credentials (
+    id              TEXT    NOT NULL PRIMARY KEY,
+    organization_id TEXT    NOT NULL,
+    agent_id        TEXT    NOT NULL,
+    name            TEXT    NOT NULL,
+    secret_hash     BLOB, -- null: there are keys
+    jwks            TEXT    NOT NULL, -- JSON, public keys alone
+    created_at      INTEGER NOT NULL,
+    FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id) ON DELETE CASCADE
+) STRICT;
+CREATE INDEX agent_credentials_agent ON agent_credentials (agent_id, organization_id);
 -- An OAuth client that registered itself, before anybody has logged in with it: of no organization.
 CREATE TABLE registered_clients (
     id            TEXT    NOT NULL PRIMARY KEY,
