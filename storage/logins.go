@@ -61,6 +61,10 @@ type Login struct {
 	FactsAt time.Time
 	// SealedRefresh is the refresh token that the identity provider gave; nil when it gave none.
 	SealedRefresh []byte
+	// SealedIDToken is the ID token that the identity provider gave last, and IDTokenExpiresAt its end; nil and zero when
+	// it gave none.
+	SealedIDToken    []byte
+	IDTokenExpiresAt time.Time
 }
 
 // LoginFacts holds the names that an identity provider gave for a user. A list is empty when it named none.
