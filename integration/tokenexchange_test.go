@@ -448,8 +448,8 @@ func checkUnseen(t *testing.T, g *gateway, secrets []string) {
 	t.Helper()
 	log := g.Output.String()
 	audit := string(g.api(g.token(admin), http.MethodGet, "/api/audit?limit=100", nil).body)
-	if !strings.Contains(log, "exchanging a token") || !json.Valid([]byte(audit)) {
-		t.Errorf("the log lacks the refusals, or the audit log is %s", tail(audit, 500))
+	if !strings.Contains(log, "exchanging a token") || !json.Valid([]byte(audit)) || !strings.Contains(audit, `"vouched_by":"`+g.identity.issuer()+`"`) {
+		t.Errorf("the log lacks the refusals, or the audit log who vouched: %s", tail(audit, 2_000))
 	}
 	g.stop(t)
 	seen := map[string][]byte{"the log": []byte(log), "the audit log": []byte(audit)}
