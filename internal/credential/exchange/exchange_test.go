@@ -199,6 +199,7 @@ func TestExchange(t *testing.T) {
 		"another subject type":   func(_ *Asking, s *storage.Server) { s.Entry.Options.SubjectTokenType = "jwt" },
 		"another method":         func(_ *Asking, s *storage.Server) { s.Entry.Options.AuthMethod = oauth.AuthPost },
 		"an issuer":              func(_ *Asking, s *storage.Server) { s.Entry.OAuth.Issuer = issuer },
+		"other authorities":      func(_ *Asking, s *storage.Server) { s.Entry.Options.TrustedCA = "x" },
 		"another stream":         func(_ *Asking, s *storage.Server) { s.Entry.EventsURL = "https://payroll.test/events" },
 	} {
 		d.wants(name, d.with(change), "Bearer payroll for alice", 1)
@@ -426,19 +427,19 @@ func TestFailures(t *testing.T) {
 	t.Run("away", func(t *testing.T) {
 		d := newDesk(t)
 		d.provider.answer = func(oauth.TokenExchangeRequest) (oauth.Tokens, error) { return oauth.Tokens{}, oauth.ErrUnavailable }
-		for _, most := range []time.Duration{firstWait, 2 * firstWait, 4 * firstWait, lastWait, lastWait} {
+		for _, wait := range []time.Duration{firstWait, 2 * firstWait, 4 * firstWait, lastWait, lastWait} {
 			before := d.provider.times()
 			for range 3 {
 				_, err := d.Credential(t.Context(), d.asking)
 				away, ok := errors.AsType[*connection.UnavailableError](err)
-				if !ok || away.RetryAfter <= 0 || away.RetryAfter > most+most/4 {
+				if !ok || away.RetryAfter < wait || away.RetryAfter > wait+wait/4 {
 					t.Errorf("%v, %+v", err, away)
 				}
 			}
 			if d.provider.times() != before+1 {
 				t.Errorf("asked %d times", d.provider.times()-before)
 			}
-			d.forward(most + most/4)
+			d.forward(wait + wait/4)
 		}
 	})
 	t.Run("metadata", func(t *testing.T) {
