@@ -36,6 +36,8 @@ type settings struct {
 	site     string // lines for the site, before the directive; with directives of the pipeline, pipeline says that it is whole
 	whole    bool   // site holds the pipeline's own directives
 	env      []string
+	// provider is the identity provider; nil for one that is made here.
+	provider *identityProvider
 	// refuse has those who are not connected refused at once, instead of led to the page on which they connect.
 	refuse bool
 	// inherited makes the gateway listen on a socket that is open when it starts, as systemd hands it over.
@@ -116,7 +118,10 @@ const overNetHTTP = `durward_session
 func startGateway(t testing.TB, s settings) *gateway {
 	t.Helper()
 	port := freePort(t)
-	g := &gateway{t: t, url: "http://127.0.0.1:" + port, directory: t.TempDir(), identity: newIdentityProvider(t), client: newClient(t)}
+	if s.provider == nil {
+		s.provider = newIdentityProvider(t)
+	}
+	g := &gateway{t: t, url: "http://127.0.0.1:" + port, directory: t.TempDir(), identity: s.provider, client: newClient(t)}
 	g.config = filepath.Join(g.directory, "Caddyfile")
 	if err := os.WriteFile(g.config, []byte(s.caddyfile(g, port)), 0o600); err != nil {
 		t.Fatal(err)

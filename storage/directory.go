@@ -23,7 +23,9 @@ const (
 	ProviderAPIKey      Provider = "api_key"
 	ProviderBearerToken Provider = "bearer_token"
 	ProviderBasicAuth   Provider = "basic_auth"
-	ProviderNone        Provider = "none"
+	// ProviderTokenExchange has no connections: the identity provider gives a token for each user (RFC 8693).
+	ProviderTokenExchange Provider = "token_exchange"
+	ProviderNone          Provider = "none"
 )
 
 // Source is the origin of a directory entry. Only custom entries can be changed through the API.
@@ -62,6 +64,9 @@ type EntryOptions struct {
 	IndependentTokens   bool              `json:"independent_tokens,omitempty"`         // a grant's tokens may be revoked while a newer grant continues
 	RefreshScope        bool              `json:"refresh_scope,omitempty"`              // a refresh asks for the scopes of the login again
 	TrustedCA           string            `json:"trusted_ca,omitempty"`                 // certificates in PEM, in addition to the system's
+	Audience            string            `json:"audience,omitempty"`                   // of exchanged tokens (RFC 8693 section 2.1)
+	RequestedTokenType  string            `json:"requested_token_type,omitempty"`       // of a token exchange; "": access_token
+	SubjectTokenType    string            `json:"subject_token_type,omitempty"`         // of a token exchange; "": that of the proof which the caller has
 }
 
 // DirectoryEntry is a template from which servers are made.

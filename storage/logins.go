@@ -65,6 +65,10 @@ type Login struct {
 	FactsAt time.Time
 	// SealedRefresh is the refresh token that the identity provider gave; nil when it gave none.
 	SealedRefresh []byte
+	// SealedIDToken is the ID token that the identity provider gave last, and IDTokenExpiresAt its end; nil and zero when
+	// it gave none.
+	SealedIDToken    []byte
+	IDTokenExpiresAt time.Time
 }
 
 // Asserted reports whether the identity provider asserted the user to the client, without a code (RFC 7523).

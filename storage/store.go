@@ -426,9 +426,13 @@ type Logins interface {
 	// LostRefresh notes that the refresh token of a generation did not reach its client: the one before it stays good until
 	// the next refresh. Nothing happens when the login has ended, or has another generation by now.
 	LostRefresh(ctx context.Context, organization, id string, generation int) error
-	// RenewLogin stores the identity provider's answer: facts, their time and the sealed refresh token. It returns
-	// ErrNotFound when the login has ended.
-	RenewLogin(ctx context.Context, organization, id string, facts LoginFacts, at time.Time, sealedRefresh []byte) error
+	// BeginRenewal reports whether the caller must ask the identity provider anew about a login whose ID token ends by
+	// until, and store the answer with RenewLogin; that is nobody else's work for RenewalLimit. It returns the login as it
+	// is then, and ErrNotFound when it has ended or has no redeemed code.
+	BeginRenewal(ctx context.Context, organization, id string, now, until time.Time) (l Login, renews bool, err error)
+	// RenewLogin stores the identity provider's answer in the login with the organization and id of l: Facts, FactsAt,
+	// SealedRefresh, SealedIDToken and IDTokenExpiresAt. It returns ErrNotFound when the login has ended.
+	RenewLogin(ctx context.Context, l Login) error
 	// Login reads a login that has a redeemed code. It returns ErrNotFound when it has ended.
 	Login(ctx context.Context, organization, id string, now time.Time) (Login, error)
 	// Logins lists those logins that have a redeemed code, the last used first.

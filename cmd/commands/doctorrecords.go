@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/api/visible"
+	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/ops/doctor"
 	"github.com/durward-gateway/durward/internal/policy/engine"
 	"github.com/durward-gateway/durward/storage"
@@ -110,7 +111,7 @@ func examineConnections(ctx context.Context, config *gatewayConfig, store server
 	err := everywhere(ctx, store.Organizations, func(organization string, page storage.PageRequest) (storage.Page[storage.ServerView], error) {
 		return store.Servers(ctx, storage.ServerFilter{OrganizationID: organization, Now: time.Now(), Page: page})
 	}, func(s *storage.ServerView) {
-		if s.Entry.RequiresAuth && s.Entry.Provider != storage.ProviderNone {
+		if connection.NeedsAccount(&s.Entry) {
 			wanting = append(wanting, visible.Text(s.Name))
 		}
 	})

@@ -153,6 +153,7 @@ var refusals = []refused{
 		`{"error":"NotFound","message":"There is nothing at this address. The address of an MCP server has no slash at its end: https://gate.example.com/mcp/demo"}`},
 	{"no server", gateway.RefuseNoServer, 404, nil, `{"error":"ServerNotFound","message":"There is no server of that name"}`},
 	{"server unread", gateway.RefuseServerUnread, 503, retry, `{"error":"Unavailable","message":"The server cannot be looked up at the moment"}`},
+	{"unvouched", gateway.Unvouched("log in anew").Write, 403, nil, `{"error":"Forbidden","message":"There is no token for this server: log in anew"}`},
 	{"never connected", func(w http.ResponseWriter) {
 		gateway.RefuseNotConnected(w, "https://gate.example.com/connect/demo", "")
 	}, 403, nil,

@@ -28,6 +28,11 @@ func LoginPlace(organization, user, id string) AD {
 	return AD{Table: "logins", Column: "refresh", Organization: organization, User: user, Record: id}
 }
 
+// IDTokenPlace returns the place of the ID token that an identity provider gave at a user's login.
+func IDTokenPlace(organization, user, id string) AD {
+	return AD{Table: "logins", Column: "id_token", Organization: organization, User: user, Record: id}
+}
+
 // SigningKeyPlace returns the place of a private key that signs access tokens.
 func SigningKeyPlace(id string) AD { return AD{Table: "signing_keys", Column: "sealed", Record: id} }
 

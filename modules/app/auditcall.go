@@ -11,6 +11,7 @@ import (
 	"github.com/durward-gateway/durward/internal/audit"
 	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/internal/audit/record"
+	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/modules/app/settings"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -181,6 +182,9 @@ func (c *Call) auditEntry(ctx context.Context, i int, e *storage.AuditEntry) {
 	}
 	if c.Caller.Key != nil {
 		record.Add(e, "api_key_id", c.Caller.Key.ID)
+	}
+	if issuer := c.bearer.IdentityProvider(); issuer != "" && connection.KindOf(&c.Server.Entry) == storage.ProviderTokenExchange {
+		record.Add(e, "vouched_by", issuer) // its token is the call's credential
 	}
 	record.ClipNames(e)
 	room := &c.audit.room

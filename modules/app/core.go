@@ -11,6 +11,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/credential/exchange"
 	"github.com/durward-gateway/durward/internal/gateway/inbound"
 	"github.com/durward-gateway/durward/internal/identity/apikey"
 	"github.com/durward-gateway/durward/internal/identity/authn"
@@ -56,6 +57,8 @@ type Core struct {
 	Keyring *seal.Keyring
 	Guard   Guard
 	Broker  *connection.Broker
+	// Exchanger gets the tokens for servers to which users connect no account.
+	Exchanger *exchange.Exchanger
 	// Connections removes connections of the broker.
 	Connections *connections.Connections
 	Streams     *streams.Registry
@@ -275,6 +278,9 @@ func (a *App) newCore(public *url.URL) (*Core, error) {
 	}
 	unpinCoordination := a.coordination.use()
 	core.close = func() {
+		if core.Exchanger != nil {
+			core.Exchanger.Close()
+		}
 		if core.Broker != nil { // it was furnished
 			core.Broker.Close()
 		}
@@ -338,6 +344,7 @@ func (a *App) furnish(ctx context.Context, core *Core) (err error) {
 	core.Conversations = conversation.New(conversation.Options{Memory: core.resources.conversations, Store: core.Store, Sessions: core.Sessions, Now: time.Now})
 	core.Questions = session.NewQuestions(core.Keyring.MAC("mcp question"))
 	core.BindReader()
+	core.Exchanger = a.newExchanger(core)
 	if core.Broker, err = a.newBroker(core); err != nil { // the last that can fail: with it the core is furnished
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/credential/exchange"
 	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/mcp/conversation"
@@ -76,6 +77,8 @@ type resources struct {
 	tasks *tasks.Owners
 	// connections holds the facts about connections that the brokers of all configurations share.
 	connections *connection.Memory
+	// exchanges holds the tokens that identity providers gave for users.
+	exchanges *exchange.Memory
 	// conversations holds the sessions of MCP that the gateway began.
 	conversations *conversation.Memory
 	// pins holds the known tools of servers.
@@ -120,7 +123,7 @@ func openResources(opener StoreOpener) (*resources, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening store: %w", err)
 	}
-	r := &resources{store: store, epochs: new(cache.Epochs), tests: window.New(time.Now), tasks: &tasks.Owners{Store: store, Now: time.Now},
+	r := &resources{store: store, epochs: new(cache.Epochs), tests: window.New(time.Now), exchanges: exchange.NewMemory(), tasks: &tasks.Owners{Store: store, Now: time.Now},
 		trail: record.NewTrail(metrics.WatchAudit, metrics.ForgetAudit)}
 	r.remote, _ = store.(storage.RemoteStore)
 	r.turns.turn = make(chan struct{}, 1)

@@ -66,7 +66,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 				return nil
 			}
 			defer call.Limits.Settle()
-			call.Credentials = &source{call: call}
+			call.Credentials = &source{call: call, request: r}
 		}
 		return next.ServeHTTP(w, r)
 	}
@@ -74,7 +74,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 }
 
 // source provides the credential of one call.
-type source struct{ call *app.Call }
+type source struct {
+	call    *app.Call
+	request *http.Request
+}
 
 // Credential implements app.CredentialSource. The server is read once more: a client can send its body slowly, and a
 // server that was deleted meanwhile had no stream of this call to end yet.
@@ -85,6 +88,9 @@ func (s *source) Credential(ctx context.Context) (connection.Credential, error) 
 	}
 	if err != nil {
 		return connection.Credential{}, err
+	}
+	if s.exchanges() {
+		return s.call.Exchange(s.request).Credential(ctx, s.call.Server)
 	}
 	account := s.call.Account()
 	account.Use(true)
@@ -97,7 +103,15 @@ func (s *source) Credential(ctx context.Context) (connection.Credential, error) 
 
 // Rejected implements app.CredentialSource.
 func (s *source) Rejected(ctx context.Context, used connection.Credential) (connection.Credential, error) {
+	if s.exchanges() {
+		return s.call.Exchange(s.request).Rejected(ctx, s.call.Server, used)
+	}
 	return s.call.Core.Broker.Rejected(ctx, s.call.Account().Key(), *s.call.Server, used)
+}
+
+// exchanges reports whether the identity provider gives the server's tokens: users connect no account.
+func (s *source) exchanges() bool {
+	return connection.KindOf(&s.call.Server.Entry) == storage.ProviderTokenExchange
 }
 
 // UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:

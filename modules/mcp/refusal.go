@@ -11,12 +11,15 @@ import (
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/policy/approval"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
+	"github.com/durward-gateway/durward/storage"
 )
 
 const (
 	textLost  = "Your account is not connected to this server, or no longer. Connect it here: "
 	textScope = "The server asks for a permission that your connection does not give. Connect your account again here: "
-	textThen  = "\nOnce it is connected, make the same call again: this conversation goes on."
+	// textNoScope is for servers to which nobody connects an account.
+	textNoScope = "the server asks for a permission that it does not give. An administrator must look at the scopes of its directory entry"
+	textThen    = "\nOnce it is connected, make the same call again: this conversation goes on."
 )
 
 // refuseCredential answers when there is no credential to send. A client that has not begun gets one 403, unless users
@@ -44,19 +47,48 @@ func (x *exchange) refuseCredential(ctx context.Context, err error) {
 		return
 	}
 	x.outcome = "not_connected"
+	if lost.NoStep {
+		x.refuseUnvouched(lost.Reason)
+		return
+	}
 	if !x.scope && x.lead(ctx) {
 		return
 	}
-	if m := x.Single(); m != nil && m.Kind == jsonrpc.Request && answersUser(m.Method) && (x.inConversation() || x.call.Account().Led()) {
+	if m := x.readByUser(); m != nil {
 		x.Reply(x.w, http.StatusOK, x.lost(m))
 		return
 	}
 	gateway.RefuseNotConnected(x.w, x.call.Core.ConnectAddress(x.call.Server), lost.Reason)
 }
 
+// readByUser returns the message of a request whose answer reaches its user, in a conversation; nil for others.
+func (x *exchange) readByUser() *jsonrpc.Message {
+	if m := x.Single(); m != nil && m.Kind == jsonrpc.Request && answersUser(m.Method) && (x.inConversation() || x.call.Account().Led()) {
+		return m
+	}
+	return nil
+}
+
+// refuseUnvouched answers when the identity provider gives no token for the server, and no page can change that.
+func (x *exchange) refuseUnvouched(reason string) {
+	m := x.readByUser()
+	switch {
+	case m == nil:
+		gateway.Unvouched(reason).Write(x.w)
+	case m.Method == "tools/call":
+		x.Reply(x.w, http.StatusOK, jsonrpc.ToolError(m.ID, gateway.Unvouched(reason).Message, x.Modern()))
+	default:
+		x.Reply(x.w, http.StatusOK, jsonrpc.ErrorResponse(m.ID, jsonrpc.CodeNotConnected, gateway.Unvouched(reason).Message, gateway.Unvouched(reason)))
+	}
+}
+
 // refuseScope answers when the upstream wants a wider scope than the user granted. The scope is never widened without
 // the user, whose next connect asks for it.
 func (x *exchange) refuseScope(ctx context.Context, scope string) {
+	if connection.KindOf(&x.call.Server.Entry) == storage.ProviderTokenExchange {
+		x.refuseCredential(ctx, &connection.NotConnectedError{NoStep: true, Reason: textNoScope})
+		return
+	}
 	x.scope = true
 	if err := x.call.Account().Want(ctx, scope); err != nil { // also without a scope: otherwise the page says that all is well
 		x.call.Core.LogFailure(x.handler.Logger, "noting a missing permission", err)

@@ -105,7 +105,7 @@ func (q *request) activateServers(e storage.DirectoryEntry) error {
 			continue
 		}
 		_, err := q.Core.Store.UpdateServer(q.Context(), s.OrganizationID, s.ID, func(s *storage.Server) error {
-			s.Status = storage.ServerActive
+			s.Status = lifecycle(e, s.ClientID != "", s.SealedClientSecret != nil)
 			return nil
 		})
 		if err != nil && !errors.Is(err, storage.ErrNotFound) {

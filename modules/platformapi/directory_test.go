@@ -33,6 +33,7 @@ func TestEntryShape(t *testing.T) {
 		},
 		"public": false, "requires_auth": true, "categories": []any{}, "events_url": "", "meta": object{},
 		"resource": "auto", "token_endpoint_auth_method": "auto", "authorization_params": object{}, "refresh_scope": false, "independent_tokens": false, "trusted_ca": "",
+		"audience": "", "requested_token_type": "access_token", "subject_token_type": "auto",
 		"created_at": "2026-03-01T12:00:00.000000Z", "updated_at": "2026-03-01T12:00:00.000000Z",
 	}
 	if diff := cmp.Diff(want, created); diff != "" {
@@ -101,6 +102,64 @@ func TestEntryOptions(t *testing.T) {
 	}).wantProblems("body.authorization_params.b string_type", "body.refresh_scope bool_type", "body.oauth.resource value_error", "body.token_endpoint_auth_method enum",
 		"body.authorization_params.State value_error", "body.authorization_params.a value_error", "body.trusted_ca value_error")
 	a.do(a.adam, http.MethodPut, directoryURL+"/"+id, object{"resource": "urn:d", "oauth": object{"resource": "urn:e"}}).wantProblems("body.resource value_error")
+}
+
+// TestEntryExchange makes an entry for a token exchange, and checks that an administrator can let nobody but the identity
+// provider have the proof of a user.
+func TestEntryExchange(t *testing.T) {
+	a := newAPI(t)
+	exchange := func(more object) object {
+		body := object{"name": "Payroll", "url": "https://payroll.example/mcp", "provider": "token_exchange", "audience": "payroll"}
+		for name, value := range more {
+			body[name] = value
+		}
+		return body
+	}
+	created := a.do(a.adam, http.MethodPost, directoryURL, exchange(object{"subject_token_type": "id_token", "requested_token_type": "jwt"})).want(200)
+	if created["audience"] != "payroll" || created["subject_token_type"] != "id_token" || created["requested_token_type"] != "jwt" || created["requires_auth"] != true {
+		t.Errorf("%v", created)
+	}
+	at := directoryURL + "/" + created["id"].(string)
+	if again := a.do(a.adam, http.MethodPut, at, created).want(200); !cmp.Equal(created, again) { // as it was read, sent back
+		t.Error(cmp.Diff(created, again))
+	}
+	for want, change := range map[string]object{
+		"body.oauth.issuer value_error":                 {"oauth": object{"issuer": "https://stranger.example"}},
+		"body.oauth.token_endpoint value_error":         {"oauth": object{"token_endpoint": "https://stranger.example/token"}},
+		"body.oauth.authorization_endpoint value_error": {"oauth": object{"authorization_endpoint": "https://id.example.test/a"}},
+		"body.audience value_error":                     {"audience": ""},
+		"body.requested_token_type enum":                {"requested_token_type": "id_token"},
+		"body.subject_token_type enum":                  {"subject_token_type": "saml2"},
+		"body.refresh_scope value_error":                {"refresh_scope": true},
+		"body.auth_params.in value_error":               {"auth_params": object{"in": "query", "name": "x"}},
+	} {
+		a.do(a.adam, http.MethodPut, at, change).wantProblems(want)
+		a.do(a.adam, http.MethodPost, directoryURL, exchange(change)).wantProblems(want)
+	}
+	a.do(a.adam, http.MethodPut, at, object{"provider": "oauth2", "audience": "", "subject_token_type": "auto", "requested_token_type": "access_token"}).wantProblems("body.provider value_error")
+	other := a.entry(a.adam, nil)
+	a.do(a.adam, http.MethodPut, directoryURL+"/"+other, object{"provider": "token_exchange", "audience": "x"}).wantProblems("body.provider value_error")
+	a.do(a.adam, http.MethodPut, directoryURL+"/"+other, object{"audience": "x"}).wantProblems("body.audience value_error")
+
+	// A server that waits for its client needs no secret any more.
+	server := a.do(a.adam, http.MethodPost, "/api/servers?test=false", object{"name": "P", "mcp_server_directory_id": created["id"], "client_id": "gateway"}).want(200)["id"].(string)
+	status := func(want string) {
+		t.Helper()
+		if got := a.do(a.adam, http.MethodGet, "/api/servers/"+server, nil).want(200); got["status"] != want {
+			t.Errorf("status %v, want %s", got["status"], want)
+		}
+	}
+	status("pending")
+	a.do(a.adam, http.MethodPut, at, object{"name": "Payroll 2"}).want(200)
+	status("pending")
+	a.do(a.adam, http.MethodPut, at, object{"public": true}).want(200)
+	status("active")
+	if got := a.do(a.alice, http.MethodGet, "/api/servers/"+server+"/connection", nil).want(200); got["status"] != "connected" {
+		t.Errorf("the connection is %v", got)
+	}
+	if got := a.do(a.alice, http.MethodPost, "/api/servers/"+server+"/connect", object{}).want(200); got["auth_url"] != nil {
+		t.Errorf("connecting leads to %v", got)
+	}
 }
 
 func TestEntryDefaultsFollow(t *testing.T) {

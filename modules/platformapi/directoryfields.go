@@ -16,7 +16,7 @@ func recordOf(e storage.DirectoryEntry) directory.Record {
 		AuthParams: e.AuthParams, Scopes: e.Scopes, OAuth: e.OAuth, Public: e.Public, RequiresAuth: &e.RequiresAuth,
 		Categories: e.Categories, EventsURL: e.EventsURL, Meta: e.Meta,
 		AuthMethod: e.Options.AuthMethod, AuthorizationParams: e.Options.AuthorizationParams, RefreshScope: e.Options.RefreshScope, IndependentTokens: e.Options.IndependentTokens, TrustedCA: e.Options.TrustedCA,
-		Resource: resourceOff(e),
+		Resource: resourceOff(e), Audience: e.Options.Audience, RequestedTokenType: e.Options.RequestedTokenType, SubjectTokenType: e.Options.SubjectTokenType,
 	}
 }
 
@@ -43,6 +43,10 @@ func (q *request) changedEntryFields(record *directory.Record, former storage.Di
 	return func(o *validate.Object) {
 		q.entryFields(o, 0, record)
 		if former.ID != "" {
+			if exchanges(former.Provider) != exchanges(record.Provider) {
+				// Its servers' client secrets would go to another party than the one that they were given for.
+				o.Report(validate.ValueError, "Value error, an entry neither becomes nor ceases to be one of token_exchange; create another entry", "provider")
+			}
 			resetDerived(o, record, former)
 			q.checkEntry(o, *record)
 		}
@@ -62,7 +66,7 @@ func (q *request) entryFields(o *validate.Object, required validate.Flags, recor
 	set((*string)(&record.Protocol), o.Text("protocol", validate.Text{Enum: []string{string(storage.ProtocolMCP), string(storage.ProtocolSSE)}}))
 	set((*string)(&record.Provider), o.Text("provider", validate.Text{Enum: []string{
 		string(storage.ProviderOAuth2), string(storage.ProviderAPIKey), string(storage.ProviderBearerToken),
-		string(storage.ProviderBasicAuth), string(storage.ProviderNone),
+		string(storage.ProviderBasicAuth), string(storage.ProviderTokenExchange), string(storage.ProviderNone),
 	}}))
 	authParams(o, record)
 	endpoints(o, record)
@@ -99,8 +103,13 @@ func (q *request) entryOptions(o *validate.Object, record *directory.Record) {
 	}
 	set(&record.RefreshScope, o.Bool("refresh_scope", 0))
 	set(&record.IndependentTokens, o.Bool("independent_tokens", 0))
+	set(&record.Audience, o.Text("audience", validate.Text{}))
+	set(&record.RequestedTokenType, o.Text("requested_token_type", validate.Text{}))
+	set(&record.SubjectTokenType, o.Text("subject_token_type", validate.Text{}))
 	set(&record.TrustedCA, o.Text("trusted_ca", validate.Text{Max: directory.MaxTrustedCA}))
 }
+
+func exchanges(p storage.Provider) bool { return p == storage.ProviderTokenExchange }
 
 func set[T any](to *T, field validate.Field[T]) {
 	if field.Set() {
@@ -159,6 +168,9 @@ func (q *request) checkEntry(o *validate.Object, record directory.Record) {
 	if record.Slug == "" {
 		// The automatic slug gets a suffix when it is reserved or taken.
 		wrong["slug"] = true
+	}
+	if record.Provider == storage.ProviderTokenExchange && record.OAuth.Issuer != "" && q.Core.Issuers.ByName()[record.OAuth.Issuer] == nil && !wrong[member([]any{"oauth", "issuer"})] {
+		o.Report(validate.ValueError, "Value error, not one of the gateway's identity providers, exactly as in their tokens: users' tokens go to nobody else", "oauth", "issuer")
 	}
 	for _, problem := range directory.Check(record.Entry(storage.SourceCustom), q.Core.CheckUpstream) {
 		if !wrong[member(problem.Loc)] && !wrong[member(problem.Loc[:1])] {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/durward-gateway/durward/internal/api/slug"
 	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/credential/oauth"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -72,6 +74,12 @@ func usesOAuth(e storage.DirectoryEntry) bool {
 
 // lifecycle returns the status of a server: pending is for servers whose OAuth client an administrator must supply.
 func lifecycle(e storage.DirectoryEntry, hasID, hasSecret bool) storage.ServerStatus {
+	if connection.KindOf(&e) == storage.ProviderTokenExchange { // nobody registers a client there
+		if hasID && (hasSecret || e.Public || e.Options.AuthMethod == oauth.AuthNone) {
+			return storage.ServerActive
+		}
+		return storage.ServerPending
+	}
 	if !usesOAuth(e) || e.Public || e.OAuth.RegistrationEndpoint != "" || (hasID && hasSecret) {
 		return storage.ServerActive
 	}

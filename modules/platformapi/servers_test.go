@@ -301,6 +301,11 @@ func TestLifecycle(t *testing.T) {
 		{"api key", object{"provider": "api_key"}, nil, "active"},
 		{"none", object{"provider": "none"}, nil, "active"},
 		{"nothing required", object{"requires_auth": false}, nil, "active"},
+		{"token exchange", object{"provider": "token_exchange", "audience": "a"}, nil, "pending"},
+		{"token exchange, half a client", object{"provider": "token_exchange", "audience": "a"}, object{"client_id": "client-1234"}, "pending"},
+		{"token exchange, a client", object{"provider": "token_exchange", "audience": "a"}, credentials, "active"},
+		{"token exchange, a public client", object{"provider": "token_exchange", "audience": "a", "public": true}, object{"client_id": "client-1234"}, "active"},
+		{"token exchange, a client without a secret", object{"provider": "token_exchange", "audience": "a", "token_endpoint_auth_method": "none"}, object{"client_id": "client-1234"}, "active"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a.t = t

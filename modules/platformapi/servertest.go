@@ -71,7 +71,13 @@ func testServer(q *request) (any, error) {
 // ownCredential returns a function that puts the caller's credential on a request; nil when there is none.
 func (q *request) ownCredential(ctx context.Context, s *storage.Server) (func(*http1.Request) error, error) {
 	key := storage.ConnectionKey{OrganizationID: q.Organization(), UserID: q.Call.Caller.UserID, ServerID: s.ID}
-	credential, err := q.Core.Broker.Credential(ctx, key, s)
+	var credential connection.Credential
+	var err error
+	if connection.KindOf(&s.Entry) == storage.ProviderTokenExchange {
+		credential, err = q.Call.Exchange(q.HTTP).Credential(ctx, s)
+	} else {
+		credential, err = q.Core.Broker.Credential(ctx, key, s)
+	}
 	switch {
 	case errors.Is(err, connection.ErrNotConnected), err == nil && credential.Version() == 0:
 		return nil, nil

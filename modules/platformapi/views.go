@@ -91,6 +91,9 @@ type entryView struct {
 	RefreshScope        bool              `json:"refresh_scope"`
 	IndependentTokens   bool              `json:"independent_tokens"`
 	TrustedCA           string            `json:"trusted_ca"`
+	Audience            string            `json:"audience"`
+	RequestedTokenType  string            `json:"requested_token_type"`
+	SubjectTokenType    string            `json:"subject_token_type"`
 	Public              bool              `json:"public"`
 	RequiresAuth        bool              `json:"requires_auth"`
 	Categories          []string          `json:"categories"`
@@ -108,6 +111,7 @@ func viewEntry(e storage.DirectoryEntry) entryView {
 		Categories: routes.List(e.Categories), EventsURL: e.EventsURL, Meta: document(e.Meta),
 		Resource: cmp.Or(resourceOff(e), e.OAuth.Resource, directory.Auto), AuthMethod: cmp.Or(e.Options.AuthMethod, directory.Auto),
 		AuthorizationParams: params(e.Options.AuthorizationParams), RefreshScope: e.Options.RefreshScope, IndependentTokens: e.Options.IndependentTokens, TrustedCA: e.Options.TrustedCA,
+		Audience: e.Options.Audience, RequestedTokenType: cmp.Or(e.Options.RequestedTokenType, directory.TokenAccess), SubjectTokenType: cmp.Or(e.Options.SubjectTokenType, directory.Auto),
 		CreatedAt: routes.Instant(e.CreatedAt), UpdatedAt: routes.Instant(e.UpdatedAt),
 	}
 }

@@ -352,7 +352,7 @@ func (a *authorizing) agreed() (bool, error) {
 
 // lacksAccount reports whether the user has to connect an account before the server can be used.
 func (a *authorizing) lacksAccount() (bool, error) {
-	if a.server == nil || connection.KindOf(&a.server.Entry) == storage.ProviderNone {
+	if a.server == nil || !connection.NeedsAccount(&a.server.Entry) {
 		return false, nil
 	}
 	key := storage.ConnectionKey{OrganizationID: a.user.OrganizationID, UserID: a.user.UserID, ServerID: a.server.ID}

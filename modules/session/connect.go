@@ -90,7 +90,7 @@ func (v *visit) connect(name string) {
 		return
 	}
 	switch query := v.r.URL.Query(); {
-	case query.Has(paramDisconnect) && c.kind != storage.ProviderNone:
+	case query.Has(paramDisconnect) && connection.NeedsAccount(&c.server.Entry):
 		c.askToDisconnect()
 	case c.readReturn(query):
 		c.show(query.Has(paramAgain))
@@ -153,11 +153,22 @@ func (c *connect) show(again bool) {
 		c.unavailable()
 	case connected && !again:
 		c.done()
+	case c.kind == storage.ProviderTokenExchange:
+		c.withoutAccount(connected)
 	case c.kind == storage.ProviderOAuth2:
 		c.begin(connection.ConnectRequest{ReturnURL: c.returnURL})
 	default:
 		c.ask(http.StatusOK, "")
 	}
+}
+
+// withoutAccount answers for a server to which users connect no account: it works, or an administrator has to act.
+func (c *connect) withoutAccount(works bool) {
+	if works {
+		c.done()
+		return
+	}
+	c.say(http.StatusConflict, titleNotReached, visible.Text(c.server.Name)+" needs no account of yours, but it cannot be used yet: an administrator must give it its OAuth client first.")
 }
 
 // begin connects, and redirects to the next step: on to the provider, or to the end.
@@ -218,7 +229,7 @@ func (c *connect) typed(form url.Values) {
 // done shows that the account is connected, and a link for going on.
 func (c *connect) done() {
 	page, title := connecting{Text: textGoBack}, " is connected"
-	if c.kind == storage.ProviderNone {
+	if !connection.NeedsAccount(&c.server.Entry) {
 		page.Text, title = "Agents that act for you can use this server as it is.", " needs no account"
 	} else {
 		page.Again, page.Disconnect = c.again(), c.address(url.Values{paramDisconnect: {"1"}})

@@ -61,6 +61,28 @@ func (g *gateway) connection(user, server string) storage.Connection {
 	return c
 }
 
+// TestConnectExchanged checks that the page of a server whose tokens the identity provider gives asks for nothing.
+func TestConnectExchanged(t *testing.T) {
+	g := newGateway(t)
+	_, cookie := g.user("ann@example.com")
+	server := g.entry("payroll", storage.ProviderTokenExchange, storage.OAuthEndpoints{})
+	for _, path := range []string{"/connect/payroll", "/connect/payroll?again=1", "/connect/payroll?disconnect=1"} {
+		page := g.get(path, cookie)
+		if page.status != http.StatusOK || !strings.Contains(page.body, "The payroll needs no account") || strings.Contains(page.body, "Disconnect") {
+			t.Errorf("%s: %d %s", path, page.status, page.body)
+		}
+	}
+	if _, err := g.core.Store.UpdateServer(t.Context(), server.OrganizationID, server.ID, func(s *storage.Server) error {
+		s.Status = storage.ServerPending
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if page := g.get("/connect/payroll", cookie); page.status != http.StatusConflict || !strings.Contains(page.body, "an administrator must give it its OAuth client first") {
+		t.Errorf("pending: %d %s", page.status, page.body)
+	}
+}
+
 // TestConnectTyped checks that connect_url is a page: it asks for what the server takes, and keeps it for its user
 // (W31).
 func TestConnectTyped(t *testing.T) {

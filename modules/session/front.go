@@ -49,7 +49,7 @@ func (v *visit) describeServer(s storage.ServerView) shownServer {
 	description, _ := visible.Cut(s.Entry.Description, shownText)
 	shown := shownServer{
 		Name: name, Slug: s.Slug, Description: description, Page: paths.MCPPrefix + s.Slug, Connect: paths.ConnectPrefix + s.Slug,
-		NeedsAccount: connection.KindOf(&s.Entry) != storage.ProviderNone, Connected: s.ConnectionStatus == storage.ConnectionConnected, Failing: s.LastError != "",
+		NeedsAccount: connection.NeedsAccount(&s.Entry), Connected: s.ConnectionStatus == storage.ConnectionConnected, Failing: s.LastError != "",
 	}
 	if shown.NeedsAccount && (shown.Connected || s.ConnectionStatus == storage.ConnectionError) {
 		shown.Disconnect = shown.Connect + "?" + paramDisconnect + "=1"

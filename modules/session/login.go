@@ -89,7 +89,8 @@ func (v *visit) loginCallback() {
 		v.say(http.StatusBadRequest, titleLogin, "Nobody logs in there any more.")
 		return
 	}
-	claims, refresh, err := provider.Finish(v.r.Context(), query, attempt)
+	finished, err := provider.Finish(v.r.Context(), query, attempt)
+	claims := finished.Claims
 	var who *authn.Caller
 	if err == nil {
 		var facts time.Time
@@ -129,7 +130,7 @@ func (v *visit) loginCallback() {
 	}
 	if attempt.Client && !v.keepDraft(logins.Draft{
 		OrganizationID: who.OrganizationID, UserID: who.UserID, Issuer: attempt.Issuer, Audience: provider.Client, Subject: claims.Subject,
-		Facts: authn.FactsOf(who, claims), Refresh: refresh,
+		Facts: authn.FactsOf(who, claims), Refresh: finished.Refresh, IDToken: finished.IDToken, IDTokenExpiresAt: claims.ExpiresAt,
 	}, attempt.Return) {
 		return
 	}

@@ -124,6 +124,9 @@ func (s *stream) refuse(ctx context.Context, err error) {
 		reason, ended = gone.Reason, true
 	}
 	switch {
+	case errors.As(err, &lost) && lost.NoStep:
+		s.outcome = "not_connected"
+		gateway.Unvouched(lost.Reason).Write(s.w)
 	case errors.As(err, &lost):
 		s.outcome = "not_connected"
 		gateway.RefuseNotConnected(s.w, s.call.Core.ConnectAddress(s.call.Server), lost.Reason)

@@ -10,17 +10,20 @@ import (
 
 const (
 	loginColumns = `id, organization_id, user_id, client_id, client_name, resource, issuer, audience, subject, created_at, used_at, expires_at, ends_at,
-		redirect_uri, challenge, redeemed_at, generation, rotated_at, facts, facts_at, sealed_refresh`
+		redirect_uri, challenge, redeemed_at, generation, rotated_at, facts, facts_at, sealed_refresh,
+		sealed_id_token, id_token_until`
 	loginWhere     = ` WHERE organization_id = $1 AND id = $2`
 	anyLoginSQL    = `SELECT ` + loginColumns + ` FROM logins` + loginWhere + ` AND expires_at > $3`
 	loginSQL       = anyLoginSQL + ` AND redeemed_at > $4`
 	insertLoginSQL = `INSERT INTO logins (` + loginColumns + `, renewing_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`
-	redeemLoginSQL  = `UPDATE logins SET redeemed_at = $3, used_at = $3, rotated_at = $3, expires_at = $4` + loginWhere
-	rotateLoginSQL  = `UPDATE logins SET generation = $3, rotated_at = $4, used_at = $4, expires_at = $5` + loginWhere
-	lostRefreshSQL  = `UPDATE logins SET rotated_at = expires_at` + loginWhere + ` AND generation = $3`
-	renewingSQL     = `UPDATE logins SET renewing_at = $3` + loginWhere + ` AND renewing_at <= $4`
-	renewedLoginSQL = `UPDATE logins SET facts = $3, facts_at = $4, sealed_refresh = $5, renewing_at = $6` + loginWhere
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)`
+	redeemLoginSQL = `UPDATE logins SET redeemed_at = $3, used_at = $3, rotated_at = $3, expires_at = $4` + loginWhere
+	rotateLoginSQL = `UPDATE logins SET generation = $3, rotated_at = $4, used_at = $4, expires_at = $5` + loginWhere
+	lostRefreshSQL = `UPDATE logins SET rotated_at = expires_at` + loginWhere + ` AND generation = $3`
+	renewingSQL    = `UPDATE logins SET renewing_at = $3` + loginWhere + ` AND renewing_at <= $4`
+	// beginRenewalSQL leaves a login alone that somebody has renewed meanwhile.
+	beginRenewalSQL = renewingSQL + ` AND id_token_until <= $5`
+	renewedLoginSQL = `UPDATE logins SET facts = $3, facts_at = $4, sealed_refresh = $5, renewing_at = $6, sealed_id_token = $7, id_token_until = $8` + loginWhere
 	deleteLoginSQL  = `DELETE FROM logins` + loginWhere
 	agreeLoginSQL   = `UPDATE logins SET client_id = $4, client_name = $5, resource = $6, redirect_uri = $7, challenge = $8, used_at = $9, expires_at = $10, ends_at = $11` + loginWhere + ` AND user_id = $3 AND client_id = '' AND expires_at > $9`
 	oldLoginsSQL    = `DELETE FROM logins WHERE organization_id = $1 AND id IN (SELECT id FROM logins
@@ -56,7 +59,8 @@ func (t *texts) logins(d Dialect) {
 func scanLogin(r Row) (l storage.Login, err error) {
 	err = r.Scan(&l.ID, &l.OrganizationID, &l.UserID, &l.ClientID, &l.ClientName, &l.Resource, &l.Issuer, &l.Audience, &l.Subject, timeColumn{&l.CreatedAt},
 		timeColumn{&l.UsedAt}, timeColumn{&l.ExpiresAt}, timeColumn{&l.EndsAt}, &l.RedirectURI, &l.Challenge, timeColumn{&l.RedeemedAt},
-		&l.Generation, timeColumn{&l.RotatedAt}, jsonColumn{&l.Facts}, timeColumn{&l.FactsAt}, &l.SealedRefresh)
+		&l.Generation, timeColumn{&l.RotatedAt}, jsonColumn{&l.Facts}, timeColumn{&l.FactsAt}, &l.SealedRefresh, &l.SealedIDToken,
+		timeColumn{&l.IDTokenExpiresAt})
 	return l, err
 }
 
@@ -80,7 +84,8 @@ func (s loginsStore) CreateLogin(ctx context.Context, l storage.Login) error {
 func insertLogin(ctx context.Context, tx Tx, l *storage.Login, facts string) error {
 	_, err := tx.Exec(ctx, insertLoginSQL, l.ID, l.OrganizationID, l.UserID, l.ClientID, l.ClientName, l.Resource, l.Issuer, l.Audience, l.Subject,
 		l.CreatedAt.UnixMicro(), l.UsedAt.UnixMicro(), l.ExpiresAt.UnixMicro(), l.EndsAt.UnixMicro(), l.RedirectURI, l.Challenge,
-		l.RedeemedAt.UnixMicro(), l.Generation, l.RotatedAt.UnixMicro(), facts, l.FactsAt.UnixMicro(), l.SealedRefresh, never())
+		l.RedeemedAt.UnixMicro(), l.Generation, l.RotatedAt.UnixMicro(), facts, l.FactsAt.UnixMicro(), l.SealedRefresh,
+		l.SealedIDToken, l.IDTokenExpiresAt.UnixMicro(), never())
 	return err
 }
 
@@ -260,9 +265,27 @@ func (s loginsStore) LostRefresh(ctx context.Context, organization, id string, g
 	})
 }
 
+// BeginRenewal implements storage.Logins. The login is read after the claim: its refresh token is then the newest.
+func (s loginsStore) BeginRenewal(ctx context.Context, organization, id string, now, until time.Time) (l storage.Login, renews bool, err error) {
+	err = s.write(ctx, organization, func(ctx context.Context, tx Tx) (err error) {
+		n, err := tx.Exec(ctx, beginRenewalSQL, organization, id, now.UnixMicro(), now.Add(-storage.RenewalLimit).UnixMicro(), until.UnixMicro())
+		if err != nil {
+			return err
+		}
+		renews = n > 0
+		l, err = One(ctx, tx, scanLogin, loginSQL, organization, id, now.UnixMicro(), never())
+		return err
+	})
+	if err != nil {
+		return storage.Login{}, false, err
+	}
+	return l, renews, nil
+}
+
 // RenewLogin implements storage.Logins.
-func (s loginsStore) RenewLogin(ctx context.Context, organization, id string, facts storage.LoginFacts, at time.Time, sealedRefresh []byte) error {
-	text, err := factsText(facts)
+func (s loginsStore) RenewLogin(ctx context.Context, l storage.Login) error {
+	organization, id := l.OrganizationID, l.ID
+	text, err := factsText(l.Facts)
 	if err != nil {
 		return err
 	}
@@ -271,7 +294,8 @@ func (s loginsStore) RenewLogin(ctx context.Context, organization, id string, fa
 		if err != nil {
 			return err
 		}
-		if err := execOne(ctx, tx, renewedLoginSQL, organization, id, text, at.UnixMicro(), sealedRefresh, never()); err != nil {
+		if err := execOne(ctx, tx, renewedLoginSQL, organization, id, text, l.FactsAt.UnixMicro(), l.SealedRefresh, never(), l.SealedIDToken,
+			l.IDTokenExpiresAt.UnixMicro()); err != nil {
 			return err
 		}
 		if text == jsonText(former.Facts) {

@@ -36,7 +36,9 @@ func testConnectionStatus(t *testing.T, b *bundle) {
 	open.RequiresAuth = false
 	noProvider := entry("No provider")
 	noProvider.Provider = storage.ProviderNone
-	noError(t, b.SyncDirectory(t.Context(), storage.SourceConfig, []storage.DirectoryEntry{open, noProvider}, start))
+	exchange := entry("Exchange")
+	exchange.Provider = storage.ProviderTokenExchange
+	noError(t, b.SyncDirectory(t.Context(), storage.SourceConfig, []storage.DirectoryEntry{open, noProvider, exchange}, start))
 
 	type state struct {
 		name       string
@@ -61,6 +63,8 @@ func testConnectionStatus(t *testing.T, b *bundle) {
 		{name: "failing server", lifecycle: storage.ServerError, connection: storage.ConnectionConnected, want: storage.ConnectionPending},
 		{name: "no authentication", entry: open.ID, want: storage.ConnectionConnected},
 		{name: "no provider", entry: noProvider.ID, want: storage.ConnectionConnected},
+		{name: "token exchange", entry: exchange.ID, want: storage.ConnectionConnected},
+		{name: "token exchange, pending server", entry: exchange.ID, lifecycle: storage.ServerPending, want: storage.ConnectionPending},
 		{name: "no authentication, pending server", entry: open.ID, lifecycle: storage.ServerPending, want: storage.ConnectionPending},
 	} {
 		t.Run(c.name, func(t *testing.T) {

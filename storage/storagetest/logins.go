@@ -25,6 +25,7 @@ func (b *bundle) newLogin() storage.Login {
 		Resource: "https://gateway.example.com/mcp/notes", Issuer: issuer, Audience: "durward", Subject: "alice", CreatedAt: start, UsedAt: start,
 		ExpiresAt: start.Add(time.Minute), EndsAt: start.Add(30 * 24 * time.Hour), RedirectURI: "http://127.0.0.1:1/back", Challenge: "challenge",
 		Facts: storage.LoginFacts{Roles: []string{"admin"}, Groups: []string{"sales", "Zürich"}, Teams: []string{"a"}, Projects: []string{"p"}, Claims: `{"department":"Zürich"}`}, FactsAt: start, SealedRefresh: []byte{0, 1, 0xff},
+		SealedIDToken: []byte{0xfe, 0, 2}, IDTokenExpiresAt: start.Add(time.Hour),
 	}
 }
 
@@ -251,23 +252,68 @@ func testRenewLogin(t *testing.T, b *bundle) {
 		[]bool{true, false, true, false})
 	facts, at := storage.LoginFacts{Groups: []string{"support"}}, start.Add(time.Hour)
 	var err error
-	equal(t, b.changes(func() { err = b.RenewLogin(ctx, b.orgA, l.ID, facts, at, []byte("next")) }), 1)
+	renewed := storage.Login{
+		ID: l.ID, OrganizationID: b.orgA, Facts: facts, FactsAt: at, SealedRefresh: []byte("next"), SealedIDToken: []byte("id"), IDTokenExpiresAt: at.Add(time.Minute),
+	}
+	equal(t, b.changes(func() { err = b.RenewLogin(ctx, renewed) }), 1)
 	noError(t, err)
 	got, err := b.Login(ctx, b.orgA, l.ID, start)
 	noError(t, err)
 	equal(t, got.Facts, facts)
 	equal(t, got.FactsAt, at)
 	equal(t, got.SealedRefresh, []byte("next"))
+	equal(t, got.SealedIDToken, []byte("id"))
+	equal(t, got.IDTokenExpiresAt, at.Add(time.Minute))
 	equal(t, renews(start.Add(storage.RenewalLimit)), true)
 	// The same facts are no change, whatever else is new. Without a refresh token there is nobody to ask.
-	facts.Roles = []string{}
-	equal(t, b.changes(func() { err = b.RenewLogin(ctx, b.orgA, l.ID, facts, at, nil) }), 0)
+	renewed.Facts.Roles, renewed.SealedRefresh = []string{}, nil
+	equal(t, b.changes(func() { err = b.RenewLogin(ctx, renewed) }), 0)
 	noError(t, err)
 	equal(t, renews(start.Add(time.Hour)), false)
 
-	wantError(t, b.RenewLogin(ctx, b.orgB, l.ID, facts, at, nil), storage.ErrNotFound)
-	wantError(t, b.RenewLogin(ctx, b.orgA, b.unknown, facts, at, nil), storage.ErrNotFound)
-	wantError(t, b.RenewLogin(ctx, b.orgA, l.ID, storage.LoginFacts{Teams: []string{"\xff"}}, at, nil), storage.ErrText)
+	for want, change := range map[error]func(*storage.Login){
+		storage.ErrNotFound: func(l *storage.Login) { l.OrganizationID = b.orgB },
+		storage.ErrText:     func(l *storage.Login) { l.Facts.Teams = []string{"\xff"} },
+	} {
+		wrong := renewed
+		change(&wrong)
+		wantError(t, b.RenewLogin(ctx, wrong), want)
+	}
+	renewed.ID = b.unknown
+	wantError(t, b.RenewLogin(ctx, renewed), storage.ErrNotFound)
+}
+
+// testBeginRenewal has several nodes renew an ID token, which one of them does, and none when it is good by then.
+func testBeginRenewal(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	l := b.login(t, nil)
+	begin := func(now, until time.Time) bool {
+		t.Helper()
+		var got storage.Login
+		var renews bool
+		var err error
+		equal(t, b.changes(func() { got, renews, err = b.BeginRenewal(ctx, b.orgA, l.ID, now, until) }), 0)
+		noError(t, err)
+		equal(t, got.SealedRefresh, l.SealedRefresh)
+		equal(t, got.Generation, 0)
+		return renews
+	}
+	ends := l.IDTokenExpiresAt
+	equal(t, []bool{begin(start, ends.Add(-1000)), begin(start, ends), begin(start, ends), begin(start.Add(storage.RenewalLimit), ends)},
+		[]bool{false, true, false, true})
+	// A client that refreshes meanwhile does not ask too.
+	_, renews, err := b.RefreshLogin(ctx, b.orgA, l.ID, 0, start.Add(storage.RenewalLimit), idle, grace)
+	noError(t, err)
+	equal(t, renews, false)
+
+	_, _, err = b.BeginRenewal(ctx, b.orgB, l.ID, start, ends)
+	wantError(t, err, storage.ErrNotFound)
+	_, _, err = b.BeginRenewal(ctx, b.orgA, b.unknown, start, ends)
+	wantError(t, err, storage.ErrNotFound)
+	_, err = b.EndLogin(ctx, b.orgA, l.ID, false)
+	noError(t, err)
+	_, _, err = b.BeginRenewal(ctx, b.orgA, l.ID, start, ends)
+	wantError(t, err, storage.ErrNotFound)
 }
 
 func testLoginLists(t *testing.T, b *bundle) {

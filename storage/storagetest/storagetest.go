@@ -83,6 +83,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"logins/refresh tokens", testRefreshLogin},
 		{"logins/refreshed at one moment", testRefreshLoginRace},
 		{"logins/facts renewed", testRenewLogin},
+		{"logins/ID tokens renewed", testBeginRenewal},
 		{"logins/lists", testLoginLists},
 		{"logins/bounded", testLoginsBounded},
 		{"logins/waiting", testWaitingLogins},

@@ -54,10 +54,17 @@ func (e *ReturnURLError) Is(target error) bool { return target == ErrReturnURL }
 
 // NotConnectedError gives the reason for the missing credential, in words for the user. It is "" for a user who never
 // connected.
-type NotConnectedError struct{ Reason string }
+type NotConnectedError struct {
+	Reason string
+	// NoStep says that the page for connecting an account cannot help: Reason says what does.
+	NoStep bool
+}
 
 // errAdministrator is the error in cases where connecting again would not help.
 var errAdministrator = &NotConnectedError{Reason: "an administrator must look at this server first"}
+
+// errExchanged is the error for a server whose credentials are not stored: package exchange gets them.
+var errExchanged = errors.New("the server's tokens come of a token exchange")
 
 func (e *NotConnectedError) Error() string {
 	if e.Reason == "" {

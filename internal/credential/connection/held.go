@@ -76,9 +76,11 @@ func (b *Broker) CredentialOf(ctx context.Context, key storage.ConnectionKey, se
 	if server.OrganizationID != key.OrganizationID || server.ID != key.ServerID {
 		return Credential{}, storage.ErrNotFound
 	}
-	kind := KindOf(&server.Entry)
-	if kind == storage.ProviderNone {
+	switch KindOf(&server.Entry) {
+	case storage.ProviderNone:
 		return None(), nil
+	case storage.ProviderTokenExchange:
+		return Credential{}, errExchanged
 	}
 	if server.Status == storage.ServerPending {
 		return Credential{}, errAdministrator
@@ -181,7 +183,7 @@ func (b *Broker) known(ctx context.Context, key storage.ConnectionKey, server *s
 // Gone reports whether the user of key has no connection any more, to a server that needs one. A connection that was
 // taken away is gone. One that just broke is not. Errors are the store's.
 func (b *Broker) Gone(ctx context.Context, key storage.ConnectionKey, server *storage.Server) (bool, error) {
-	if KindOf(&server.Entry) == storage.ProviderNone {
+	if !NeedsAccount(&server.Entry) {
 		return false, nil
 	}
 	if b.ctx.Err() != nil {
@@ -202,6 +204,8 @@ func (b *Broker) Connected(ctx context.Context, key storage.ConnectionKey, serve
 		return true, nil
 	case server.Status == storage.ServerPending, server.Status == storage.ServerError:
 		return false, nil
+	case !NeedsAccount(&server.Entry):
+		return true, nil
 	case b.ctx.Err() != nil:
 		return false, ErrClosed
 	}

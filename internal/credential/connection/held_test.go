@@ -57,10 +57,16 @@ func TestConnectedAndGone(t *testing.T) {
 				b.t.Fatal(err)
 			}
 		}, gone: true},
-		"broken":         {happens: func(b *bundle) { b.connect(); b.breakConnection() }},
-		"moved":          {happens: func(b *bundle) { b.connect(); b.change(elsewhere) }},
-		"pending":        {happens: func(b *bundle) { b.connect(); b.server.Status = storage.ServerPending }},
-		"out of order":   {happens: func(b *bundle) { b.connect(); b.server.Status = storage.ServerError }},
+		"broken":       {happens: func(b *bundle) { b.connect(); b.breakConnection() }},
+		"moved":        {happens: func(b *bundle) { b.connect(); b.change(elsewhere) }},
+		"pending":      {happens: func(b *bundle) { b.connect(); b.server.Status = storage.ServerPending }},
+		"out of order": {happens: func(b *bundle) { b.connect(); b.server.Status = storage.ServerError }},
+		"exchanged": {happens: func(b *bundle) {
+			b.server.Entry.Provider, b.server.Status = storage.ProviderTokenExchange, storage.ServerActive
+		}, connected: true},
+		"exchanged, pending": {happens: func(b *bundle) {
+			b.server.Entry.Provider, b.server.Status = storage.ProviderTokenExchange, storage.ServerPending
+		}},
 		"no credentials": {happens: func(b *bundle) { b.server.Entry.RequiresAuth, b.server.Entry.Provider = false, storage.ProviderNone }, connected: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -44,10 +44,11 @@ func Check(e storage.DirectoryEntry, checkURL func(*url.URL) error) []Problem {
 	}
 	c.enum("protocol", string(e.Protocol), string(storage.ProtocolMCP), string(storage.ProtocolSSE))
 	c.enum("provider", string(e.Provider), string(storage.ProviderOAuth2), string(storage.ProviderAPIKey),
-		string(storage.ProviderBearerToken), string(storage.ProviderBasicAuth), string(storage.ProviderNone))
+		string(storage.ProviderBearerToken), string(storage.ProviderBasicAuth), string(storage.ProviderTokenExchange), string(storage.ProviderNone))
 	c.address(true, e.URL, "url")
 	c.address(false, e.EventsURL, "events_url")
-	c.endpoints(e.OAuth)
+	c.endpoints(e)
+	c.exchange(e)
 	c.list("scopes", e.Scopes, isScope)
 	c.list("categories", e.Categories, isPlain)
 	c.authParams(e)
@@ -113,7 +114,8 @@ func (c *checker) address(required bool, text string, loc ...any) {
 	}
 }
 
-func (c *checker) endpoints(e storage.OAuthEndpoints) {
+func (c *checker) endpoints(entry storage.DirectoryEntry) {
+	e := entry.OAuth
 	for name, address := range map[string]string{
 		"issuer": e.Issuer, "authorization_endpoint": e.AuthorizationEndpoint, "token_endpoint": e.TokenEndpoint,
 		"registration_endpoint": e.RegistrationEndpoint, "revocation_endpoint": e.RevocationEndpoint,
@@ -121,7 +123,7 @@ func (c *checker) endpoints(e storage.OAuthEndpoints) {
 		c.address(false, address, "oauth", name)
 	}
 	// With only one of the two, the upstream would supply the other and collect codes or tokens that are not for it.
-	if e.Issuer == "" && (e.AuthorizationEndpoint == "") != (e.TokenEndpoint == "") {
+	if entry.Provider != storage.ProviderTokenExchange && e.Issuer == "" && (e.AuthorizationEndpoint == "") != (e.TokenEndpoint == "") {
 		c.add("value_error", "Value error, authorization_endpoint and token_endpoint go together, or an issuer with them", "oauth")
 	}
 	slices.SortStableFunc(c.problems, func(a, b Problem) int { return strings.Compare(fmt.Sprint(a.Loc), fmt.Sprint(b.Loc)) })

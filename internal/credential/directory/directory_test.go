@@ -148,7 +148,7 @@ func TestSet(t *testing.T) {
 		"url https://a.example/mcp", "description d", "icon https://a.example/i.svg", "slug a", "protocol sse", "provider api_key", "auth_params query key",
 		"scopes read write", "issuer https://i.example", "authorization_endpoint https://i.example/a", "token_endpoint https://i.example/t",
 		"registration_endpoint https://i.example/r", "revocation_endpoint https://i.example/v", "resource https://a.example",
-		"token_endpoint_auth_method none", "authorization_params a=b=c d=", "refresh_scope on", "trusted_ca {file./ca.pem}", "public on", "requires_auth off",
+		"token_endpoint_auth_method none", "authorization_params a=b=c d=", "refresh_scope on", "trusted_ca {file./ca.pem}", "audience a", "requested_token_type jwt", "subject_token_type id_token", "public on", "requires_auth off",
 		"categories x y", "events_url https://a.example/e",
 	} {
 		word, rest, _ := strings.Cut(line, " ")
@@ -165,7 +165,8 @@ func TestSet(t *testing.T) {
 		AuthParams: storage.AuthParams{In: "query", Name: "key"}, Scopes: []string{"read", "write"}, OAuth: storage.OAuthEndpoints{
 			Issuer: "https://i.example", AuthorizationEndpoint: "https://i.example/a", TokenEndpoint: "https://i.example/t",
 			RegistrationEndpoint: "https://i.example/r", RevocationEndpoint: "https://i.example/v",
-		}, Resource: "https://a.example", AuthMethod: "none", AuthorizationParams: map[string]string{"a": "b=c", "d": ""}, RefreshScope: true, TrustedCA: "{file./ca.pem}", Public: true, RequiresAuth: &off, Categories: []string{"x", "y"}, EventsURL: "https://a.example/e",
+		}, Resource: "https://a.example", AuthMethod: "none", AuthorizationParams: map[string]string{"a": "b=c", "d": ""}, RefreshScope: true, TrustedCA: "{file./ca.pem}",
+		Audience: "a", RequestedTokenType: "jwt", SubjectTokenType: "id_token", Public: true, RequiresAuth: &off, Categories: []string{"x", "y"}, EventsURL: "https://a.example/e",
 	}, r); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}

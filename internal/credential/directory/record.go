@@ -53,6 +53,13 @@ type Record struct {
 	// The certificate authorities to trust for the server and its provider in addition to the system's: PEM, or, in
 	// configuration, a reference to it. Default: none.
 	TrustedCA string `json:"trusted_ca,omitempty"`
+	// The audience of exchanged tokens (RFC 8693). Default: none.
+	Audience string `json:"audience,omitempty"`
+	// The type of token that a token exchange asks for: `access_token` or `jwt`. Default: `access_token`.
+	RequestedTokenType string `json:"requested_token_type,omitempty"`
+	// The type of the proof of a user that a token exchange takes: `access_token`, `id_token`, or `jwt` for either. Default:
+	// `auto`, each under its own name.
+	SubjectTokenType string `json:"subject_token_type,omitempty"`
 	// Whether an OAuth client without a secret suffices, so that no administrator need supply one. Default: false.
 	Public bool `json:"public,omitempty"`
 	// Whether calls need a connected account. Default: true, except for the provider `none`.
@@ -89,6 +96,13 @@ func (r Record) Entry(source storage.Source) storage.DirectoryEntry {
 	e.Options = storage.EntryOptions{AuthorizationParams: r.AuthorizationParams, RefreshScope: r.RefreshScope, IndependentTokens: r.IndependentTokens, TrustedCA: r.TrustedCA}
 	if r.AuthMethod != Auto {
 		e.Options.AuthMethod = r.AuthMethod
+	}
+	e.Options.Audience = r.Audience
+	if r.RequestedTokenType != TokenAccess {
+		e.Options.RequestedTokenType = r.RequestedTokenType
+	}
+	if r.SubjectTokenType != Auto {
+		e.Options.SubjectTokenType = r.SubjectTokenType
 	}
 	switch r.Resource {
 	case "", Auto:
@@ -153,7 +167,7 @@ func (r *Record) Set(word string, arguments []string) error {
 var words = []string{
 	"url", "description", "icon", "slug", "protocol", "provider", "auth_params", "scopes", "issuer", "authorization_endpoint",
 	"token_endpoint", "registration_endpoint", "revocation_endpoint", "resource",
-	"token_endpoint_auth_method", "authorization_params", "refresh_scope", "independent_tokens", "trusted_ca", "public", "requires_auth", "categories", "events_url",
+	"token_endpoint_auth_method", "authorization_params", "refresh_scope", "independent_tokens", "trusted_ca", "audience", "requested_token_type", "subject_token_type", "public", "requires_auth", "categories", "events_url",
 }
 
 func (r *Record) list(word string) *[]string {
@@ -166,6 +180,7 @@ func (r *Record) text(word string) *string {
 		"issuer": &r.OAuth.Issuer, "authorization_endpoint": &r.OAuth.AuthorizationEndpoint, "token_endpoint": &r.OAuth.TokenEndpoint,
 		"registration_endpoint": &r.OAuth.RegistrationEndpoint, "revocation_endpoint": &r.OAuth.RevocationEndpoint, "resource": &r.Resource,
 		"token_endpoint_auth_method": &r.AuthMethod, "trusted_ca": &r.TrustedCA,
+		"audience": &r.Audience, "requested_token_type": &r.RequestedTokenType, "subject_token_type": &r.SubjectTokenType,
 	}[word]
 }
 

@@ -108,14 +108,23 @@ func (c *Client) token(ctx context.Context, by *http.Client, endpoint string, cl
 		form.Set("resource", resource)
 	}
 	start := c.now()
+	a, err := c.asked(ctx, by, endpoint, client, form)
+	if err != nil {
+		return Tokens{}, err
+	}
+	return judgeTokens(a.status, a.body, start, append(secrets, client.Secret.Reveal())...)
+}
+
+// asked returns the answer of a token endpoint to a form.
+func (c *Client) asked(ctx context.Context, by *http.Client, endpoint string, client ClientAuth, form url.Values) (answer, error) {
 	a, err := c.post(ctx, by, endpoint, client, form)
 	switch {
 	case errors.Is(err, ErrMalformed): // a redirect, or an oversized answer
-		return Tokens{}, &UnusableError{Cause: err}
+		return answer{}, &UnusableError{Cause: err}
 	case err != nil:
-		return Tokens{}, fmt.Errorf("token endpoint: %w", err)
+		return answer{}, fmt.Errorf("token endpoint: %w", err)
 	}
-	return judgeTokens(a.status, a.body, start, append(secrets, client.Secret.Reveal())...)
+	return a, nil
 }
 
 // post sends a form with the client's credentials.

@@ -33,6 +33,18 @@ func (b *Bearer) Caller() *Caller {
 	return nil
 }
 
+// IdentityProvider returns the issuer that proves the bearer: that of their token, or the one at which they logged in for a
+// token of the gateway's own. It is "" for the bearer of a key, and for nobody.
+func (b *Bearer) IdentityProvider() string {
+	switch {
+	case b.token == nil:
+		return ""
+	case b.token.login != nil:
+		return b.token.login.issuer
+	}
+	return b.token.vouched.Issuer
+}
+
 // Agent returns the registered agent that holds the credential; nil for none. Other requests share it: it must not be
 // changed.
 func (b *Bearer) Agent() *storage.Agent { return b.agent }

@@ -34,6 +34,7 @@ type Logins struct {
 type loginFacts struct {
 	storage.LoginFacts
 	client string // its name
+	issuer string // the identity provider at which the user logged in
 }
 
 // verifyLogin verifies a token of the gateway's own. The token names a login, which has the facts about the user, or the
@@ -92,7 +93,7 @@ func (a *Authenticator) loginPerson(ctx context.Context, l *storage.Login) (*per
 			history: a.memory.epochs.Of(l.OrganizationID), notes: a.memory.newNotes(),
 			// A user has agreed to the client. Where only registered clients may call, an administrator has to as well.
 			register: a.registerAgents || !a.requireAgents,
-			login:    &loginFacts{l.Facts, l.ClientName},
+			login:    &loginFacts{l.Facts, l.ClientName, l.Issuer},
 		}
 		cache.Compact(&made.who)
 		made.attributes.Store(&attributes{claims: cmp.Or(l.Facts.Claims, "{}")})

@@ -156,7 +156,9 @@ func TestLoginEnds(t *testing.T) {
 			return err
 		},
 		"other groups": func(t *testing.T, l *loginDoor, tokens *logins.Tokens) error {
-			return l.store.RenewLogin(t.Context(), l.user.OrganizationID, tokens.Login.ID, storage.LoginFacts{Groups: []string{"support"}}, l.now(), nil)
+			return l.store.RenewLogin(t.Context(), storage.Login{
+				ID: tokens.Login.ID, OrganizationID: l.user.OrganizationID, Facts: storage.LoginFacts{Groups: []string{"support"}}, FactsAt: l.now(),
+			})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

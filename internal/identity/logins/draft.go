@@ -29,6 +29,9 @@ type Draft struct {
 	Facts   storage.LoginFacts
 	// Refresh is the identity provider's refresh token; empty when it gave none.
 	Refresh seal.Secret
+	// IDToken is the identity provider's ID token, and IDTokenExpiresAt its end.
+	IDToken          seal.Secret
+	IDTokenExpiresAt time.Time
 }
 
 // Agreement is a user's consent to a client.
@@ -57,6 +60,9 @@ func (s *Server) Draft(ctx context.Context, d Draft) (id string, err error) {
 		CreatedAt: now, UsedAt: now, ExpiresAt: ends, EndsAt: ends, Facts: d.Facts, FactsAt: now,
 	}
 	if l.SealedRefresh, err = s.sealRefresh(&l, d.Refresh); err != nil {
+		return "", err
+	}
+	if err := s.setIDToken(&l, d.IDToken, d.IDTokenExpiresAt); err != nil {
 		return "", err
 	}
 	if err := s.Store.CreateLogin(ctx, l); err != nil {

@@ -177,13 +177,16 @@ func (s *Server) renew(ctx context.Context, l storage.Login) (storage.Login, err
 		s.Log.Warn("the identity provider could not be asked about a login", "issuer", l.Issuer, "login", l.ID, "error", err)
 	default:
 		l.Facts, l.FactsAt = renewed.Facts, s.Now().UTC()
+		if err := s.setIDToken(&l, renewed.IDToken, renewed.IDTokenExpiresAt); err != nil {
+			return l, err
+		}
 	}
 	if !renewed.Refresh.Empty() {
 		if l.SealedRefresh, err = s.sealRefresh(&l, renewed.Refresh); err != nil {
 			return l, err
 		}
 	}
-	if err := s.Store.RenewLogin(ctx, l.OrganizationID, l.ID, l.Facts, l.FactsAt, l.SealedRefresh); err != nil {
+	if err := s.Store.RenewLogin(ctx, l); err != nil {
 		if errors.Is(err, storage.ErrNotFound) {
 			return l, authserver.Invalid("invalid_grant", "the login has ended")
 		}

@@ -296,7 +296,7 @@ func TestRenew(t *testing.T) {
 		}
 		return err
 	}
-	answer = Renewal{storage.LoginFacts{Groups: []string{"support"}}, seal.NewSecret("idp-2")}
+	answer = Renewal{Facts: storage.LoginFacts{Groups: []string{"support"}}, Refresh: seal.NewSecret("idp-2")}
 	if err := refresh(); err != nil || !slices.Equal(tokens.Login.Facts.Groups, []string{"support"}) {
 		t.Fatalf("%+v, error %v", tokens.Login, err)
 	}
@@ -353,7 +353,7 @@ func TestRenewLosesNothing(t *testing.T) {
 		if err := ctx.Err(); err != nil {
 			return Renewal{}, err
 		}
-		return Renewal{storage.LoginFacts{Groups: []string{"nobody's"}}, seal.NewSecret(refresh.Reveal() + "+")}, failure
+		return Renewal{Facts: storage.LoginFacts{Groups: []string{"nobody's"}}, Refresh: seal.NewSecret(refresh.Reveal() + "+")}, failure
 	})[0]
 	tokens := n.logIn(t, func(d *Draft, _ *Agreement) { d.Refresh = seal.NewSecret("idp") })
 	ctx, leave := context.WithCancel(t.Context())

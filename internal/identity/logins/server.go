@@ -28,6 +28,9 @@ type Renewal struct {
 	Facts storage.LoginFacts
 	// Refresh is the next refresh token; empty: the former one stays good. It counts also beside an error.
 	Refresh seal.Secret
+	// IDToken is the next ID token, and IDTokenExpiresAt its end; empty: the provider gave none, and the former one is kept.
+	IDToken          seal.Secret
+	IDTokenExpiresAt time.Time
 }
 
 // Options holds the dependencies of a Server. All are required, except Documents, Clients, Renew, Stands, Replayed, the lifetimes and Log.

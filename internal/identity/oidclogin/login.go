@@ -180,20 +180,31 @@ func (a Attempt) Matches(query url.Values, now time.Time) bool {
 	return len(state) == 1 && a.State != "" && subtle.ConstantTimeCompare([]byte(state[0]), []byte(a.State)) == 1 && now.Before(a.Expires)
 }
 
-// Finish redeems the provider's answer, and returns the claims of the verified ID token, completed by userinfo, and the
-// refresh token; empty when the provider gave none. Errors are ErrAnswer, ErrDenied, ErrRefused and ErrProvider;
-// token.ErrInvalid when the ID token is invalid, token.ErrUnavailable when this cannot be decided now.
-func (p *Provider) Finish(ctx context.Context, query url.Values, a Attempt) (*token.Claims, seal.Secret, error) {
+// Finished is a provider's answer to a login that has succeeded.
+type Finished struct {
+	// Claims holds the claims of the ID token, completed by userinfo.
+	Claims *token.Claims
+	// IDToken is the verified ID token, which ends with Claims.
+	IDToken seal.Secret
+	// Refresh is the refresh token; empty when the provider gave none.
+	Refresh seal.Secret
+}
+
+// Finish redeems the provider's answer, and returns what it says of the user. Errors are ErrAnswer, ErrDenied, ErrRefused and
+// ErrProvider; token.ErrInvalid when the ID token is invalid, token.ErrUnavailable when this cannot be decided now.
+func (p *Provider) Finish(ctx context.Context, query url.Values, a Attempt) (Finished, error) {
 	tokens, d, err := p.redeem(ctx, query, a)
 	if err != nil {
-		return nil, seal.Secret{}, err
+		return Finished{}, err
 	}
 	claims, err := p.Options.Verifier.Verify(ctx, tokens.IDToken.Reveal(), a.Nonce)
 	if err != nil {
-		return nil, seal.Secret{}, err
+		return Finished{}, err
 	}
-	claims, err = p.complete(ctx, claims, d, tokens.Access)
-	return claims, tokens.Refresh, err
+	if claims, err = p.complete(ctx, claims, d, tokens.Access); err != nil {
+		return Finished{}, err
+	}
+	return Finished{Claims: claims, IDToken: tokens.IDToken, Refresh: tokens.Refresh}, nil
 }
 
 // redeem exchanges the code in the provider's answer for tokens, an ID token among them.

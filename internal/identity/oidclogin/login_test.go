@@ -200,12 +200,16 @@ func TestLogin(t *testing.T) {
 	p.set(func() {
 		p.claims, p.userinfo = map[string]any{"nonce": a.Nonce}, `200 {"sub":"user-1","org_id":"acme"}`
 	})
-	claims, _, err := o.Finish(t.Context(), url.Values{"code": {"c-1"}, "state": {a.State}, "iss": {p.URL}}, a)
+	finished, err := o.Finish(t.Context(), url.Values{"code": {"c-1"}, "state": {a.State}, "iss": {p.URL}}, a)
 	if err != nil {
 		t.Fatal(err)
 	}
+	claims := finished.Claims
 	if claims.Subject != "user-1" {
 		t.Errorf("claims %+v", claims)
+	}
+	if strings.Count(finished.IDToken.Reveal(), ".") != 2 {
+		t.Error("the ID token is not kept")
 	}
 	form := p.forms[0]
 	if form.Get("code") != "c-1" || form.Get("code_verifier") != a.Verifier.Reveal() || form.Get("redirect_uri") != redirectURI || form.Get("client_id") != "console" || p.auths[0] != "" {
@@ -221,7 +225,7 @@ func TestLoginWithSecret(t *testing.T) {
 	o, clock := p.provider(t, "s3cret")
 	a, answer := p.begin(t, o)
 	p.set(func() { p.claims["org_id"], p.claims["email"] = "acme", "a@b" })
-	if _, _, err := o.Finish(t.Context(), answer, a); err != nil {
+	if _, err := o.Finish(t.Context(), answer, a); err != nil {
 		t.Fatal(err)
 	}
 	if len(p.asked) != 0 {
@@ -261,8 +265,8 @@ func TestAnswerToAnotherLogin(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			query, attempt := maps.Clone(good), a
 			change(query, &attempt)
-			if claims, _, err := o.Finish(t.Context(), query, attempt); !errors.Is(err, ErrAnswer) || claims != nil {
-				t.Errorf("%v, %v", claims, err)
+			if finished, err := o.Finish(t.Context(), query, attempt); !errors.Is(err, ErrAnswer) || finished != (Finished{}) {
+				t.Errorf("%v, %v", finished.Claims, err)
 			}
 		})
 	}
@@ -295,8 +299,8 @@ func TestLoginRefused(t *testing.T) {
 			o, _ := p.provider(t, "")
 			a, answer := p.begin(t, o)
 			p.set(func() { c.change(p, answer) })
-			if claims, _, err := o.Finish(t.Context(), answer, a); !errors.Is(err, c.want) || claims != nil {
-				t.Errorf("%v, %v", claims, err)
+			if finished, err := o.Finish(t.Context(), answer, a); !errors.Is(err, c.want) || finished != (Finished{}) {
+				t.Errorf("%v, %v", finished.Claims, err)
 			}
 		})
 	}

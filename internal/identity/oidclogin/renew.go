@@ -21,6 +21,8 @@ type Renewal struct {
 	Partial bool
 	// Refresh is the next refresh token; empty when the former one stays good.
 	Refresh seal.Secret
+	// IDToken is the verified ID token, which ends with Claims; empty when the answer has none.
+	IDToken seal.Secret
 }
 
 // Renew redeems a refresh token of the user with that subject, and returns what the provider says of the user now. Where
@@ -48,7 +50,9 @@ func (p *Provider) Renew(ctx context.Context, subject string, refresh seal.Secre
 		return renewal, fmt.Errorf("%w: %w", ErrProvider, err)
 	}
 	renewal := Renewal{Refresh: tokens.Refresh, Partial: tokens.IDToken.Empty()}
-	renewal.Claims, err = p.claimsNow(ctx, subject, d, tokens)
+	if renewal.Claims, err = p.claimsNow(ctx, subject, d, tokens); err == nil {
+		renewal.IDToken = tokens.IDToken
+	}
 	return renewal, err
 }
 

@@ -55,7 +55,7 @@ func TestRenew(t *testing.T) {
 			o, _ := p.provider(t, "s")
 			p.set(func() { c.change(p) })
 			r, err := o.Renew(t.Context(), "user-1", seal.NewSecret("r-1"))
-			if !errors.Is(err, c.err) || r.Refresh.Reveal() != c.next || (r.Claims != nil) != c.claims || c.claims && said(r, "org_id") != "acme" {
+			if !errors.Is(err, c.err) || r.Refresh.Reveal() != c.next || (r.Claims != nil) != c.claims || c.claims && said(r, "org_id") != "acme" || !r.IDToken.Empty() != (c.claims && !r.Partial) {
 				t.Errorf("claims %v, next %q, error %v", r.Claims, r.Refresh.Reveal(), err)
 			}
 			if c.err != nil {

@@ -46,7 +46,8 @@ func TestUserinfo(t *testing.T) {
 					p.claims[name] = value
 				}
 			})
-			claims, _, err := o.Finish(t.Context(), answer, a)
+			finished, err := o.Finish(t.Context(), answer, a)
+			claims := finished.Claims
 			if c.want == nil {
 				if !errors.Is(err, c.err) || claims != nil || errors.Is(err, token.ErrInvalid) {
 					t.Fatalf("%v, %v", claims, err)
@@ -83,11 +84,11 @@ func TestUserinfoElsewhere(t *testing.T) {
 	}
 	p.set(func() { p.metadata = map[string]any{"userinfo_endpoint": nil} })
 	a, answer := p.begin(t, o)
-	claims, _, err := o.Finish(t.Context(), answer, a)
+	finished, err := o.Finish(t.Context(), answer, a)
 	if err != nil || len(p.asked) != 0 {
 		t.Fatalf("%v, asked %d times", err, len(p.asked))
 	}
-	if _, ok := claims.Object.Get("org_id"); ok {
+	if _, ok := finished.Claims.Object.Get("org_id"); ok {
 		t.Error("an organization came from nowhere")
 	}
 }

@@ -29,6 +29,8 @@ func (s *probing) demanded(ctx context.Context, a reply) {
 	switch {
 	case s.target.Apply != nil && a.status == http.StatusForbidden:
 		s.Problem, s.Message = "forbidden", "The server refuses your account (403): it lacks a permission there, or the connection was made with too few scopes."
+	case s.target.Apply != nil && s.kind() == storage.ProviderTokenExchange:
+		s.Problem, s.Message = "credential_refused", "The server refuses the token that the identity provider gives for you (401). Look at audience, resource and scopes of its directory entry."
 	case s.target.Apply != nil:
 		s.Problem, s.Message = "credential_refused", "The server refuses your credential (401). Connect your account to it anew."
 	case a.status == http.StatusForbidden && s.Authentication != AuthOAuth:
@@ -42,6 +44,8 @@ func (s *probing) demanded(ctx context.Context, a reply) {
 		s.Cause = err
 		s.Problem, s.Message = "no_oauth_metadata", "The server demands a token, and does not say which authorization server gives it (no RFC 9728 or RFC 8414 metadata), so that no account can be connected. "+
 			"An administrator gives the directory entry authorization_endpoint and token_endpoint, or provider bearer_token if the server takes tokens that users paste."
+	case s.kind() == storage.ProviderTokenExchange:
+		s.Message = "The server answers and wants a credential, which the identity provider gives for each user. Test it once it has its OAuth client to see its tools."
 	default:
 		s.Message = "The server answers and wants a credential. Connect an account to see its tools."
 	}

@@ -161,6 +161,7 @@ func (s *Server) renew(ctx context.Context, l storage.Login, refresh seal.Secret
 		return renewal, fmt.Errorf("%w: it names another user or organization now", logins.ErrEnded)
 	}
 	renewal.Facts = authn.FactsOf(who, answer.Claims)
+	renewal.IDToken, renewal.IDTokenExpiresAt = answer.IDToken, answer.Claims.ExpiresAt
 	return renewal, nil
 }
 

@@ -22,6 +22,8 @@ CREATE TABLE logins (
     facts           TEXT COLLATE "C" NOT NULL, -- JSON
     facts_at        BIGINT           NOT NULL,
     sealed_refresh  BYTEA, -- null: the identity provider gave none
+    sealed_id_token BYTEA, -- null: the identity provider gave none
+    id_token_until  BIGINT           NOT NULL,
     renewing_at     BIGINT           NOT NULL, -- since when somebody asks the identity provider
     FOREIGN KEY (organization_id, user_id) REFERENCES users (organization_id, id) ON DELETE CASCADE
 );

@@ -21,6 +21,8 @@ CREATE TABLE logins (
     facts           TEXT    NOT NULL, -- JSON
     facts_at        INTEGER NOT NULL,
     sealed_refresh  BLOB, -- null: the identity provider gave none
+    sealed_id_token BLOB, -- null: the identity provider gave none
+    id_token_until  INTEGER NOT NULL,
     renewing_at     INTEGER NOT NULL, -- since when somebody asks the identity provider
     FOREIGN KEY (organization_id, user_id) REFERENCES users (organization_id, id) ON DELETE CASCADE
 ) STRICT;
