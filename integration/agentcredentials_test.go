@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -183,6 +184,18 @@ func TestAgentCredentials(t *testing.T) {
 		t.Fatalf("made %v and %v", secret, keyed)
 	}
 
+	t.Run("the metadata", func(t *testing.T) {
+		_, body := m.api(t, m.boss, http.MethodGet, "/.well-known/oauth-authorization-server")
+		var metadata struct {
+			Grants     []string `json:"grant_types_supported"`
+			Methods    []string `json:"token_endpoint_auth_methods_supported"`
+			Algorithms []string `json:"token_endpoint_auth_signing_alg_values_supported"`
+		}
+		err := json.Unmarshal([]byte(body), &metadata)
+		if err != nil || !slices.Contains(metadata.Grants, "client_credentials") || !slices.Contains(metadata.Methods, "private_key_jwt") || !slices.Contains(metadata.Algorithms, "ES256") {
+			t.Errorf("%v %s", err, body)
+		}
+	})
 	t.Run("with a secret", func(t *testing.T) {
 		for name, form := range map[string]url.Values{
 			"in the header": nil, "in the body": m.form("client_id", robot, "client_secret", text),
