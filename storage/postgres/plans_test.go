@@ -25,6 +25,8 @@ func TestReadsUseIndexes(t *testing.T) {
 		{"user by subject", `Index Cond: \(\(organization_id = `, []any{"a", "b", "c"}},
 		{"user", `Index Cond: .*\bid = `, []any{"a", "b"}},
 		{"agent by client", `Index Cond: \(\(organization_id = `, []any{"a", "b", "c"}},
+		{"agent's credential", `Index Cond: .*\bid = `, []any{"a", "b"}},
+		{"credentials of a client", `Index Cond: .*\bagent_id = `, []any{"a"}},
 		{"server by slug", `Index Cond: \(\(organization_id = `, []any{"a", "b"}},
 		{"connection", `Index Cond: \(\(organization_id = `, []any{"a", "b", "c"}},
 		{"policies of a server", `Index Cond: \(+organization_id = `, []any{"a", "b"}},
