@@ -87,6 +87,10 @@ func TestSessions(t *testing.T) {
 		}
 	})
 	t.Run("what outlives a login", func(t *testing.T) {
+		root := editor.loggedIn(newPerson(t), "admin@example.test")
+		if status, body := d.asked(t, root, http.MethodPost, "/api/llm-gateway/admin/api-keys", `{"name":"Theirs"}`); status != http.StatusForbidden {
+			t.Errorf("an administrator's client makes a key: %d %s", status, body)
+		}
 		if status, body := d.asked(t, first, http.MethodPost, "/api/llm-gateway/user/api-keys", `{"name":"Mine","scopes":["llm"]}`); status != http.StatusForbidden {
 			t.Errorf("a client makes itself a key: %d %s", status, body)
 		}

@@ -83,6 +83,9 @@ func getKey(q *request) (any, error) {
 
 // createKey makes a key of the organization, of one of its users, or of a group.
 func createKey(q *request) (any, error) {
+	if q.outlived() && q.Core.Approvals.MayDecide(q.Call.Party().Decider()) != nil {
+		return nil, errKeyClient
+	}
 	k := storage.APIKey{CreatedAt: q.sharedNow()}
 	if err := q.Read(false, func(o *validate.Object) {
 		readKey(o, &k, false)
@@ -110,12 +113,15 @@ func createOwnKey(q *request) (any, error) {
 	}); err != nil {
 		return nil, err
 	}
-	lasting := slices.Contains(k.Scopes, apikey.ScopeMCP) || q.Call.Caller.Login != "" || q.Call.Caller.Credential != ""
-	if lasting && q.Core.Approvals.MayDecide(q.Call.Party().Decider()) != nil {
+	if (slices.Contains(k.Scopes, apikey.ScopeMCP) || q.outlived()) && q.Core.Approvals.MayDecide(q.Call.Party().Decider()) != nil {
 		return nil, errKeyClient
 	}
 	return q.makeKey(k, errRevoked)
 }
+
+// outlived reports whether a key would outlive the login with the gateway, or the agent's credential, of which the caller's token
+// came: a client that is logged out would go on with the key.
+func (q *request) outlived() bool { return q.Call.Caller.Login != "" || q.Call.Caller.Credential != "" }
 
 // errKeyClient refuses a key for MCP servers to the token of an agent, which could otherwise make itself a key that its
 // policies do not govern. It refuses every key to a client that logged in at the gateway, for a user or for itself: the key

@@ -22,6 +22,9 @@ const maxCredentialName = 255
 var (
 	errNoCredential       = routes.Refused(gateway.NotFound, "Credential not found")
 	errTooManyCredentials = routes.Conflict("credentials", "The agent has "+strconv.Itoa(storage.MaxAgentCredentials)+" credentials, as many as may be; delete one first")
+	// errCredentialClient refuses a credential to a client at which an administrator logged in: it would outlive the login.
+	errCredentialClient = routes.Refused(gateway.Forbidden,
+		"Credentials of agents are made with a token of a client that the configuration names for it (approval_clients): a client that logs in at the gateway could go on with them")
 	// errNoTokens refuses a credential with which nobody could log in.
 	errNoTokens = routes.Refused(gateway.Conflict, "Agents do not log in here: the gateway is no authorization server (authorization_server on)")
 )
@@ -103,6 +106,9 @@ func createCredential(q *request) (any, error) {
 	}
 	if q.Core.Authorization == nil {
 		return nil, errNoTokens
+	}
+	if q.Call.Caller.Login != "" && q.Core.Approvals.MayDecide(q.Call.Party().Decider()) != nil {
+		return nil, errCredentialClient
 	}
 	id, err := uuid.NewV7()
 	if err != nil {

@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	agentCredentialColumns   = `id, organization_id, agent_id, name, secret_hash, jwks, created_at`
-	agentCredentialSelect    = `SELECT ` + agentCredentialColumns + ` FROM agent_credentials`
-	agentCredentialSQL       = agentCredentialSelect + ` WHERE organization_id = $1 AND id = $2`
-	agentCredentialsSQL      = agentCredentialSelect + ` WHERE agent_id = $1 AND organization_id = $2 ORDER BY created_at DESC, id DESC`
-	credentialsOfClientSQL   = agentCredentialSelect + ` WHERE agent_id = $1 ORDER BY created_at DESC, id DESC`
-	countAgentCredentialsSQL = `SELECT count(*) FROM agent_credentials WHERE agent_id = $1 AND organization_id = $2`
-	insertAgentCredentialSQL = `INSERT INTO agent_credentials (` + agentCredentialColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7)`
-	deleteAgentCredentialSQL = `DELETE FROM agent_credentials WHERE organization_id = $1 AND agent_id = $2 AND id = $3`
+	agentCredentialColumns     = `id, organization_id, agent_id, name, secret_hash, jwks, created_at`
+	agentCredentialSelect      = `SELECT ` + agentCredentialColumns + ` FROM agent_credentials`
+	agentCredentialSQL         = agentCredentialSelect + ` WHERE organization_id = $1 AND id = $2`
+	agentCredentialsSQL        = agentCredentialSelect + ` WHERE agent_id = $1 AND organization_id = $2 ORDER BY created_at DESC, id DESC`
+	credentialsOfClientSQL     = agentCredentialSelect + ` WHERE agent_id = $1 ORDER BY created_at DESC, id DESC`
+	countCredentialsOfAgentSQL = `SELECT count(*) FROM agent_credentials WHERE agent_id = $1 AND organization_id = $2` //nolint:gosec // a statement
+	addCredentialSQL           = `INSERT INTO agent_credentials (` + agentCredentialColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7)`
+	deleteAgentCredentialSQL   = `DELETE FROM agent_credentials WHERE organization_id = $1 AND agent_id = $2 AND id = $3` //nolint:gosec // a statement
 )
 
 func scanAgentCredential(r Row) (c storage.AgentCredential, err error) {
@@ -26,14 +26,14 @@ func scanAgentCredential(r Row) (c storage.AgentCredential, err error) {
 // ErrNotFound.
 func (s agentsStore) CreateAgentCredential(ctx context.Context, c storage.AgentCredential) error {
 	return s.write(ctx, c.OrganizationID, func(ctx context.Context, tx Tx) error {
-		n, err := One(ctx, tx, ScanInt, countAgentCredentialsSQL, c.AgentID, c.OrganizationID)
+		n, err := One(ctx, tx, ScanInt, countCredentialsOfAgentSQL, c.AgentID, c.OrganizationID)
 		if err != nil {
 			return err
 		}
 		if n >= storage.MaxAgentCredentials {
 			return &storage.ConflictError{Field: "credentials"}
 		}
-		_, err = tx.Exec(ctx, insertAgentCredentialSQL, c.ID, c.OrganizationID, c.AgentID, c.Name, c.SecretHash, c.Keys, c.CreatedAt.UnixMicro())
+		_, err = tx.Exec(ctx, addCredentialSQL, c.ID, c.OrganizationID, c.AgentID, c.Name, c.SecretHash, c.Keys, c.CreatedAt.UnixMicro())
 		return err
 	})
 }

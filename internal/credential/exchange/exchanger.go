@@ -172,7 +172,7 @@ func (e *Exchanger) exchange(ctx context.Context, a *Asking, k key, rejected int
 		}()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deadline)
 		defer cancel()
-		defer context.AfterFunc(e.ctx, cancel)()
+		defer context.AfterFunc(e.ctx, cancel)() //nolint:contextcheck // it ends with the exchanger, too
 		return e.exchangeOnce(ctx, a, k, rejected)
 	})
 	select {

@@ -13,12 +13,13 @@ const (
 	// MaxDocument is the largest metadata document of a client, in bytes (its draft, section 6.6).
 	MaxDocument = 5 << 10
 
-	maxText      = 2_048    // of one parameter
-	maxAssertion = 16 << 10 // of a parameter that holds a JWT: that of internal/identity/token
-	maxTargets   = 8
-	maxScopes    = 32
-	maxRedirects = 10
-	maxName      = 100 // characters
+	maxText          = 2_048    // of one parameter
+	maxAssertion     = 16 << 10 // of a parameter that holds a JWT: that of internal/identity/token
+	maxTargets       = 8
+	maxScopes        = 32
+	maxRedirects     = 10
+	maxRedirectTexts = 4_096 // of all redirect URIs together
+	maxName          = 100   // characters
 )
 
 // These are the grant types, and the ways in which a client authenticates at the token endpoint.

@@ -2,6 +2,7 @@ package authserver
 
 import (
 	"context"
+	"errors"
 	"io"
 	"mime"
 	"net/http"
@@ -11,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/durward-gateway/durward/internal/proxy/loopback"
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
@@ -19,11 +22,16 @@ import (
 // from closed ones.
 var ErrDocument = &Error{Code: "invalid_client", Description: "no usable client metadata document at that address", Status: http.StatusUnauthorized}
 
+// errAway reports that a document could not be fetched now. Its place says nothing about it.
+var errAway = errors.New("the document's host does not answer")
+
 // These are the bounds of fetching and keeping metadata documents.
 const (
 	maxDocuments     = 1_000
 	documentTimeout  = 5 * time.Second
-	documentFetches  = 4 // at one time
+	documentFetches  = 32 // at one time
+	hostFetches      = 2  // of one host, which may not answer
+	failedDocument   = 10 * time.Second
 	shortestDocument = time.Minute
 	longestDocument  = 24 * time.Hour
 	defaultDocument  = 5 * time.Minute
@@ -36,13 +44,19 @@ type Documents struct {
 	now   func() time.Time
 	slots chan struct{} // fetches under way
 
-	mu   sync.Mutex
-	kept map[string]keptDocument
+	mu    sync.Mutex
+	kept  map[string]keptDocument
+	hosts map[string]int // the fetches of each host that are under way
+
+	flights singleflight.Group // by id
 }
 
+// keptDocument is the client of a document; nil when it could not be used.
 type keptDocument struct {
 	client  *Client
 	expires time.Time
+	// good is the time until which the document serves while it cannot be fetched anew.
+	good time.Time
 }
 
 // NewDocuments makes Documents that fetch with a client, which must not lead into the gateway's own network. Redirects are
@@ -53,10 +67,11 @@ func NewDocuments(client *http.Client, now func() time.Time) *Documents {
 	if strict.Timeout == 0 {
 		strict.Timeout = documentTimeout
 	}
-	return &Documents{http: &strict, now: now, slots: make(chan struct{}, documentFetches), kept: make(map[string]keptDocument)}
+	return &Documents{http: &strict, now: now, slots: make(chan struct{}, documentFetches), kept: make(map[string]keptDocument), hosts: make(map[string]int)}
 }
 
-// Client returns the client whose id is the address of its metadata document. Its error is ErrDocument.
+// Client returns the client whose id is the address of its metadata document. A document that cannot be fetched any more is
+// good for a while longer. Its error is ErrDocument.
 func (d *Documents) Client(ctx context.Context, id string) (*Client, error) {
 	if !IsDocumentURL(id) {
 		return nil, ErrDocument
@@ -64,28 +79,74 @@ func (d *Documents) Client(ctx context.Context, id string) (*Client, error) {
 	d.mu.Lock()
 	k, ok := d.kept[id]
 	d.mu.Unlock()
-	if ok && d.now().Before(k.expires) {
-		return k.client, nil
+	if !ok || !d.now().Before(k.expires) {
+		// Whoever asks first fetches for all. That one may go away meanwhile.
+		former := k
+		fetched, _, _ := d.flights.Do(id, func() (any, error) { return d.renewed(context.WithoutCancel(ctx), id, former), nil })
+		k, _ = fetched.(keptDocument)
 	}
+	if k.client == nil {
+		return nil, ErrDocument
+	}
+	return k.client, nil
+}
+
+// renewed fetches a document, remembers it and returns it.
+func (d *Documents) renewed(ctx context.Context, id string, former keptDocument) keptDocument {
+	made, lifetime, err := d.fetchInTurn(ctx, id)
+	k := keptDocument{made, d.now().Add(lifetime), d.now().Add(lifetime + longestDocument)}
+	if err != nil { // whoever asks at once again would only hold up others
+		k = keptDocument{expires: d.now().Add(failedDocument), good: former.good}
+		if errors.Is(err, errAway) && d.now().Before(former.good) {
+			k.client = former.client
+		}
+	}
+	d.keep(id, k)
+	return k
+}
+
+func (d *Documents) keep(id string, k keptDocument) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, known := d.kept[id]; !known && len(d.kept) >= maxDocuments {
+		d.dropFirst()
+	}
+	d.kept[id] = k
+}
+
+// fetchInTurn fetches a document when it is its host's turn, and then everybody's. A host that does not answer takes few of the
+// places: otherwise whoever has such a host could keep all other clients out.
+func (d *Documents) fetchInTurn(ctx context.Context, id string) (*Client, time.Duration, error) {
+	u, err := url.Parse(id)
+	if err != nil {
+		return nil, 0, ErrDocument
+	}
+	host := strings.ToLower(u.Host)
+	d.mu.Lock()
+	busy := d.hosts[host] >= hostFetches
+	if !busy {
+		d.hosts[host]++
+	}
+	d.mu.Unlock()
+	if busy {
+		return nil, 0, errAway
+	}
+	defer func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.hosts[host]--; d.hosts[host] == 0 {
+			delete(d.hosts, host)
+		}
+	}()
 	waiting, cancel := context.WithTimeout(ctx, documentTimeout)
 	defer cancel()
 	select {
 	case d.slots <- struct{}{}:
 		defer func() { <-d.slots }()
 	case <-waiting.Done():
-		return nil, ErrDocument
+		return nil, 0, errAway
 	}
-	c, lifetime, err := d.fetch(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if _, known := d.kept[id]; !known && len(d.kept) >= maxDocuments {
-		d.dropFirst()
-	}
-	d.kept[id] = keptDocument{client: c, expires: d.now().Add(lifetime)}
-	return c, nil
+	return d.fetch(ctx, id)
 }
 
 // dropFirst forgets the document that expires first.
@@ -107,9 +168,12 @@ func (d *Documents) fetch(ctx context.Context, id string) (*Client, time.Duratio
 	r.Header.Set("Accept", "application/json")
 	answer, err := d.http.Do(r)
 	if err != nil {
-		return nil, 0, ErrDocument
+		return nil, 0, errAway
 	}
 	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode >= http.StatusInternalServerError {
+		return nil, 0, errAway
+	}
 	t, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))
 	if answer.StatusCode != http.StatusOK || err != nil || t != "application/json" && !strings.HasSuffix(t, "+json") {
 		return nil, 0, ErrDocument

@@ -96,8 +96,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// TestDocumentsAreKept checks that a document is kept as long as its server says, within bounds, and that a failure is
-// not kept.
+// TestDocumentsAreKept checks that a document is kept as long as its server says, within bounds.
 func TestDocumentsAreKept(t *testing.T) {
 	for directive, want := range map[string]time.Duration{
 		"":                        defaultDocument,
@@ -132,15 +131,69 @@ func TestDocumentsAreKept(t *testing.T) {
 			t.Errorf("%q: %d fetches after %s", directive, s.fetches, want)
 		}
 	}
+}
+
+// TestDocumentsAway checks that a document which cannot be fetched is asked for again after a while, and serves meanwhile when it
+// was there before, but not when its place says something else.
+func TestDocumentsAway(t *testing.T) {
+	now := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 	s := document("")
+	d := NewDocuments(&http.Client{Transport: s}, func() time.Time { return now })
+	ask := func(what string, good bool, fetches int) {
+		t.Helper()
+		if _, err := d.Client(t.Context(), documentID); (err == nil) != good || s.fetches != fetches {
+			t.Errorf("%s: %v after %d fetches", what, err, s.fetches)
+		}
+	}
 	s.status = http.StatusBadGateway
-	d := NewDocuments(&http.Client{Transport: s}, time.Now)
-	_, first := d.Client(t.Context(), documentID)
+	ask("away", false, 1)
 	s.status = http.StatusOK
-	if _, err := d.Client(t.Context(), documentID); first == nil || err != nil {
-		t.Errorf("errors %v, %v", first, err)
+	ask("at once", false, 1)
+	now = now.Add(failedDocument)
+	ask("later", true, 2)
+	now = now.Add(defaultDocument)
+	s.status = http.StatusServiceUnavailable
+	ask("away again", true, 3)
+	ask("at once again", true, 3)
+	now = now.Add(longestDocument)
+	ask("away for a day", false, 4)
+	s.status = http.StatusOK
+	now = now.Add(failedDocument)
+	ask("back", true, 5)
+	now = now.Add(defaultDocument)
+	s.status = http.StatusNotFound
+	ask("taken away", false, 6)
+}
+
+// TestDocumentsOfHungHost checks that a host that does not answer keeps nobody out whose document is elsewhere.
+func TestDocumentsOfHungHost(t *testing.T) {
+	hung, began := make(chan struct{}), make(chan struct{}, documentFetches)
+	defer close(hung)
+	good := document("")
+	d := NewDocuments(&http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
+		if r.URL.Host == "slow.test" {
+			began <- struct{}{}
+			<-hung
+		}
+		return good.RoundTrip(r)
+	})}, time.Now)
+	for i := range 2 * documentFetches {
+		go func() { _, _ = d.Client(t.Context(), fmt.Sprintf("https://slow.test/%d", i)) }()
+	}
+	for range hostFetches {
+		<-began
+	}
+	if _, err := d.Client(t.Context(), documentID); err != nil {
+		t.Errorf("another host's: %v", err)
+	}
+	if len(d.slots) > hostFetches {
+		t.Errorf("one host has %d fetches", len(d.slots))
 	}
 }
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // TestDocumentsAreBounded keeps more documents than fit: the one that expires first makes room.
 func TestDocumentsAreBounded(t *testing.T) {

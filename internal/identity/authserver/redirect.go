@@ -19,17 +19,23 @@ func ParseRedirect(s string) (*url.URL, bool) {
 		return nil, false
 	}
 	u, err := url.Parse(s)
-	if err != nil || u.User != nil || u.Opaque != "" {
+	if err != nil || u.User != nil || u.Opaque != "" || strings.ContainsFunc(u.Host, func(c rune) bool { return !isHostCharacter(c) }) {
 		return nil, false
 	}
 	switch u.Scheme {
 	case "https":
-		return u, u.Host != ""
+		return u, u.Hostname() != ""
 	case "http":
 		return u, loopback.IsHost(u.Host)
 	}
 	// A query could be a command to the program that opens the address: it is told of a refusal there.
 	return u, IsPrivate(u) && u.RawQuery == "" && !u.ForceQuery
+}
+
+// isHostCharacter reports whether a host may have a character, once its escapes are decoded: names of other scripts look like
+// others' names to the user who is asked, and browsers take some of their characters for dots. Such a name is written with xn--.
+func isHostCharacter(c rune) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-._:[]", c)
 }
 
 // IsPrivate reports whether a redirect URI has a private-use scheme.

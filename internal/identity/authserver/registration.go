@@ -60,6 +60,9 @@ func (m *metadata) client() (*Client, error) {
 	if len(m.redirectURIs) == 0 || len(m.redirectURIs) > maxRedirects {
 		return nil, Invalid("invalid_redirect_uri", "between 1 and 10 redirect_uris are needed")
 	}
+	if len(strings.Join(m.redirectURIs, "")) > maxRedirectTexts {
+		return nil, Invalid("invalid_redirect_uri", "the redirect_uris are too long")
+	}
 	for _, uri := range m.redirectURIs {
 		if _, ok := ParseRedirect(uri); !ok {
 			return nil, Invalid("invalid_redirect_uri", "redirect_uris must be https, http to a loopback address, or of a private-use scheme such as com.example.app, without a fragment")

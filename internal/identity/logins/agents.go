@@ -19,7 +19,7 @@ import (
 )
 
 // ClaimCredential names the credential of an agent that logged in without a person, in its access tokens.
-const ClaimCredential = "agent_credential"
+const ClaimCredential = "agent_credential" //nolint:gosec // a name
 
 // agentSecretPrefix is the prefix of agents' secrets, which scanners for leaked secrets can look for.
 const agentSecretPrefix = "dws_"

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -244,6 +245,9 @@ func (s *Server) sign(ctx context.Context, claims jwt.MapClaims) (seal.Secret, e
 // not known is revoked already. record is told of the login before it ends; with its error nothing ends, so that a client
 // which tries again finds the login. Errors are *authserver.Error, record's, or the store's.
 func (s *Server) Revoke(ctx context.Context, client *authserver.Client, text string, record func(context.Context, storage.Login) error) error {
+	if strings.Count(text, ".") == 2 { // a JWT: to call it revoked would be a lie (RFC 7009 section 2.2.1)
+		return authserver.Invalid("unsupported_token_type", "access tokens end by themselves, within minutes; revoke the refresh token, which ends the login")
+	}
 	handle, ok := s.credentials.OpenRefresh(text)
 	if !ok {
 		return nil

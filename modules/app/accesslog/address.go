@@ -12,7 +12,7 @@ const hidden = "REDACTED"
 
 // parameters lists the parameters of addresses that hold secrets or a provider's facts about a person. Parameters whose
 // names tell that they are secret need no place in it.
-var parameters = []string{"state", "nonce", "ticket", "sig", "signature", "errordescription", "samlresponse", "samlrequest", "request", "jwt", "auth"}
+var parameters = []string{"state", "nonce", "ticket", "sig", "signature", "errordescription", "samlresponse", "samlrequest", "request", "jwt", "auth", "loginhint"}
 
 // isSecret reports whether a parameter of an address may hold a secret. In an address, no parameter is a count of
 // tokens.
@@ -57,10 +57,25 @@ func (s *secrets) redactParameter(parameter string) string {
 		return parameter
 	}
 	if plain, err := url.QueryUnescape(name); err == nil && !isSecret(plain) {
-		return parameter
+		return name + "=" + s.redactInner(value)
 	}
 	s.learnParameter(value)
 	return name + "=" + hidden // also where the name cannot be read
+}
+
+// redactInner hides the secrets of an address that is the value of a parameter: the pages of a login pass the client's request
+// on that way.
+func (s *secrets) redactInner(value string) string {
+	inner, err := url.QueryUnescape(value)
+	at := strings.IndexByte(inner, '?')
+	if err != nil || at < 0 {
+		return value
+	}
+	redacted := s.redactAddress(inner[at:])
+	if redacted == inner[at:] {
+		return value
+	}
+	return url.QueryEscape(inner[:at] + redacted)
 }
 
 // redactUser hides the user and password before the host of an absolute address.

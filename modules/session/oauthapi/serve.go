@@ -104,7 +104,7 @@ func (c *call) exchange(w http.ResponseWriter, r *http.Request) (*logins.Tokens,
 	if err := authserver.CheckForm(form); err != nil {
 		return nil, err
 	}
-	client, err := c.server.Authenticate(w, r, form, c.finds(form))
+	client, err := c.server.Authenticate(w, r, form, c.finds(form)) //nolint:contextcheck // it gets the request, which has the context
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +166,7 @@ func (c *call) end(w http.ResponseWriter, r *http.Request) error {
 	if err := authserver.CheckForm(form); err != nil {
 		return err
 	}
-	client, err := c.server.Authenticate(w, r, form, c.finds(form))
+	client, err := c.server.Authenticate(w, r, form, c.finds(form)) //nolint:contextcheck // it gets the request, which has the context
 	if err != nil {
 		return err
 	}
