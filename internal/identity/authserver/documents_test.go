@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -168,17 +169,20 @@ func TestDocumentsAway(t *testing.T) {
 // TestDocumentsOfHungHost checks that a host that does not answer keeps nobody out whose document is elsewhere.
 func TestDocumentsOfHungHost(t *testing.T) {
 	hung, began := make(chan struct{}), make(chan struct{}, documentFetches)
+	var asking sync.WaitGroup
+	defer asking.Wait()
 	defer close(hung)
 	good := document("")
 	d := NewDocuments(&http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
 		if r.URL.Host == "slow.test" {
 			began <- struct{}{}
 			<-hung
+			return nil, io.ErrUnexpectedEOF
 		}
 		return good.RoundTrip(r)
 	})}, time.Now)
 	for i := range 2 * documentFetches {
-		go func() { _, _ = d.Client(t.Context(), fmt.Sprintf("https://slow.test/%d", i)) }()
+		asking.Go(func() { _, _ = d.Client(t.Context(), fmt.Sprintf("https://slow.test/%d", i)) })
 	}
 	for range hostFetches {
 		<-began
