@@ -168,7 +168,8 @@ func TestDocumentsAway(t *testing.T) {
 
 // TestDocumentsOfHungHost checks that a host that does not answer keeps nobody out whose document is elsewhere.
 func TestDocumentsOfHungHost(t *testing.T) {
-	hung, began := make(chan struct{}), make(chan struct{}, documentFetches)
+	// Those that come late begin after the first ones have ended, and nobody reads of them.
+	hung, began := make(chan struct{}), make(chan struct{}, 2*documentFetches)
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	defer close(hung)
