@@ -105,9 +105,8 @@ func (e *Exchanger) client(ctx context.Context, s *storage.Server, at oauth.Disc
 	return oauth.ClientAuth{ID: s.ClientID, Secret: secret, Method: method}, nil
 }
 
-// inEitherPlace sends a request. When the client is refused it tries once more with the client's secret in the other place,
-// unless the entry says where the secret goes: metadata lists both places where each client may use only one. The place that
-// works is remembered.
+// inEitherPlace sends a request, see oauth.InEitherPlace, unless the entry says where the secret goes. The place that works is
+// remembered.
 func (e *Exchanger) inEitherPlace(entry *storage.DirectoryEntry, endpoint string, client oauth.ClientAuth, send func(oauth.ClientAuth) (oauth.Tokens, error)) (oauth.Tokens, error) {
 	if entry.Options.AuthMethod != "" || client.Secret.Empty() {
 		return send(client)
@@ -116,20 +115,7 @@ func (e *Exchanger) inEitherPlace(entry *storage.DirectoryEntry, endpoint string
 	if method, ok := e.Memory.places.Get(at, now); ok {
 		client.Method = method
 	}
-	tokens, err := send(client)
-	other, ok := client.Otherwise()
-	if !ok || !oauth.ClientRefused(err) {
-		return tokens, err
-	}
-	again, errAgain := send(other)
-	switch {
-	case oauth.ProvesClient(errAgain):
-		e.Memory.places.Set(at, other.Method, now.Add(placeLifetime), now)
-		return again, errAgain
-	case oauth.ClassOf(errAgain) == oauth.Later: // there was no answer: nothing is known yet
-		return again, errAgain
-	}
-	return tokens, err
+	return oauth.InEitherPlace(client, send, func(method string) { e.Memory.places.Set(at, method, now.Add(placeLifetime), now) })
 }
 
 // words says why an identity provider gave no token, and who can solve it. Its own text is not shown.

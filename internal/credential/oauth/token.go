@@ -38,6 +38,26 @@ func (a ClientAuth) Otherwise() (other ClientAuth, ok bool) {
 	return a, true
 }
 
+// InEitherPlace sends a request to a token endpoint. When the client is refused it sends the request once more with the client's
+// secret in the other place: metadata lists both places where each client may use only one. Hydra's clients use the header,
+// unless configured otherwise. works is told of the method that proved the client then.
+func InEitherPlace(client ClientAuth, send func(ClientAuth) (Tokens, error), works func(method string)) (Tokens, error) {
+	tokens, err := send(client)
+	other, ok := client.Otherwise()
+	if !ok || !ClientRefused(err) {
+		return tokens, err
+	}
+	again, errAgain := send(other)
+	switch {
+	case ProvesClient(errAgain):
+		works(other.Method)
+		return again, errAgain
+	case ClassOf(errAgain) == Later: // there was no answer: nothing is known yet
+		return again, errAgain
+	}
+	return tokens, err // the provider's answer says where it looks for the secret
+}
+
 // Tokens holds a token response (RFC 6749 section 5.1).
 type Tokens struct {
 	Access  seal.Secret

@@ -25,6 +25,9 @@ var ErrDocument = &Error{Code: "invalid_client", Description: "no usable client 
 // errAway reports that a document could not be fetched now. Its place says nothing about it.
 var errAway = errors.New("the document's host does not answer")
 
+// errBusy reports that others were fetching all the time.
+var errBusy = errors.New("too many documents are being fetched")
+
 // These are the bounds of fetching and keeping metadata documents.
 const (
 	maxDocuments     = 1_000
@@ -46,9 +49,15 @@ type Documents struct {
 
 	mu    sync.Mutex
 	kept  map[string]keptDocument
-	hosts map[string]int // the fetches of each host that are under way
+	hosts map[string]*turns // of the hosts that are asked now
 
 	flights singleflight.Group // by id
+}
+
+// turns holds the places for fetches from one host.
+type turns struct {
+	places chan struct{}
+	users  int // those who have a place or wait for one
 }
 
 // keptDocument is the client of a document; nil when it could not be used.
@@ -67,7 +76,7 @@ func NewDocuments(client *http.Client, now func() time.Time) *Documents {
 	if strict.Timeout == 0 {
 		strict.Timeout = documentTimeout
 	}
-	return &Documents{http: &strict, now: now, slots: make(chan struct{}, documentFetches), kept: make(map[string]keptDocument), hosts: make(map[string]int)}
+	return &Documents{http: &strict, now: now, slots: make(chan struct{}, documentFetches), kept: make(map[string]keptDocument), hosts: make(map[string]*turns)}
 }
 
 // Client returns the client whose id is the address of its metadata document. A document that cannot be fetched any more is
@@ -94,6 +103,12 @@ func (d *Documents) Client(ctx context.Context, id string) (*Client, error) {
 // renewed fetches a document, remembers it and returns it.
 func (d *Documents) renewed(ctx context.Context, id string, former keptDocument) keptDocument {
 	made, lifetime, err := d.fetchInTurn(ctx, id)
+	if errors.Is(err, errBusy) { // nothing is known of the document: the next one may have more luck
+		if !d.now().Before(former.good) {
+			former.client = nil
+		}
+		return former
+	}
 	k := keptDocument{made, d.now().Add(lifetime), d.now().Add(lifetime + longestDocument)}
 	if err != nil { // whoever asks at once again would only hold up others
 		k = keptDocument{expires: d.now().Add(failedDocument), good: former.good}
@@ -114,39 +129,48 @@ func (d *Documents) keep(id string, k keptDocument) {
 	d.kept[id] = k
 }
 
-// fetchInTurn fetches a document when it is its host's turn, and then everybody's. A host that does not answer takes few of the
-// places: otherwise whoever has such a host could keep all other clients out.
+// fetchInTurn fetches a document when it is its host's turn, and then everybody's. Who waits for a host takes no place of the
+// others': otherwise whoever has a host that does not answer could keep all other clients out. Its error is errBusy when the
+// turn did not come.
 func (d *Documents) fetchInTurn(ctx context.Context, id string) (*Client, time.Duration, error) {
 	u, err := url.Parse(id)
 	if err != nil {
 		return nil, 0, ErrDocument
 	}
-	host := strings.ToLower(u.Host)
-	d.mu.Lock()
-	busy := d.hosts[host] >= hostFetches
-	if !busy {
-		d.hosts[host]++
-	}
-	d.mu.Unlock()
-	if busy {
-		return nil, 0, errAway
-	}
-	defer func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if d.hosts[host]--; d.hosts[host] == 0 {
-			delete(d.hosts, host)
-		}
-	}()
 	waiting, cancel := context.WithTimeout(ctx, documentTimeout)
 	defer cancel()
-	select {
-	case d.slots <- struct{}{}:
-		defer func() { <-d.slots }()
-	case <-waiting.Done():
-		return nil, 0, errAway
+	host := strings.ToLower(u.Host)
+	own := d.lineUp(host)
+	defer d.leave(host, own)
+	for _, places := range []chan struct{}{own.places, d.slots} {
+		select {
+		case places <- struct{}{}:
+			defer func() { <-places }()
+		case <-waiting.Done():
+			return nil, 0, errBusy
+		}
 	}
 	return d.fetch(ctx, id)
+}
+
+func (d *Documents) lineUp(host string) *turns {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	own := d.hosts[host]
+	if own == nil {
+		own = &turns{places: make(chan struct{}, hostFetches)}
+		d.hosts[host] = own
+	}
+	own.users++
+	return own
+}
+
+func (d *Documents) leave(host string, own *turns) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if own.users--; own.users == 0 {
+		delete(d.hosts, host)
+	}
 }
 
 // dropFirst forgets the document that expires first.

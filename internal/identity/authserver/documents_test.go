@@ -226,3 +226,24 @@ func TestDocumentsAreBounded(t *testing.T) {
 		t.Errorf("%d fetches, not the first one's alone", s.fetches-before)
 	}
 }
+
+// TestDocumentsOfOneHost checks that many clients of one host are let in at once: each waits for its turn.
+func TestDocumentsOfOneHost(t *testing.T) {
+	d := NewDocuments(&http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
+		s := document("")
+		s.body = strings.Replace(s.body, documentID, r.URL.String(), 1)
+		return s.RoundTrip(r)
+	})}, time.Now)
+	var asking sync.WaitGroup
+	for i := range 4 * hostFetches {
+		asking.Go(func() {
+			if _, err := d.Client(t.Context(), fmt.Sprintf("https://client.test/%d", i)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	asking.Wait()
+	if len(d.hosts) != 0 {
+		t.Errorf("%d hosts are remembered", len(d.hosts))
+	}
+}

@@ -81,7 +81,8 @@ func TestAssertRefused(t *testing.T) {
 	if _, err := n.Assert(t.Context(), n.assertion(t, "2", nil), func(context.Context, storage.Login) error { return lost }); !errors.Is(err, lost) {
 		t.Errorf("unrecorded: %v", err)
 	}
-	// The user is revoked: what was issued before is refused, and so is what came before from an issuer whose clock runs ahead.
+	// A revocation refuses assertions that were issued before it. It refuses one that came before it, too, although the clock of
+	// the issuer runs ahead.
 	now := n.clock.time()
 	if _, err := n.Store.(storage.Store).RevokeUser(t.Context(), n.user.OrganizationID, n.user.ID, now); err != nil {
 		t.Fatal(err)

@@ -67,7 +67,7 @@ func (s *secrets) redactParameter(parameter string) string {
 // on that way.
 func (s *secrets) redactInner(value string) string {
 	inner, err := url.QueryUnescape(value)
-	at := strings.IndexByte(inner, '?')
+	at := strings.IndexAny(inner, "?#")
 	if err != nil || at < 0 {
 		return value
 	}

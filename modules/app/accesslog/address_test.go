@@ -4,13 +4,14 @@ import "testing"
 
 func TestRedactAddress(t *testing.T) {
 	for address, want := range map[string]string{
-		"":                             "",
-		"/mcp/demo":                    "/mcp/demo",
-		"/a?code=x&state=y&iss=z":      "/a?code=REDACTED&state=REDACTED&iss=z",
-		"/a?x=1&code=x":                "/a?x=1&code=REDACTED",
-		"/a?CODE=x&Access-Token=y":     "/a?CODE=REDACTED&Access-Token=REDACTED",
-		"/a?c%6Fde=x&access%5Ftoken=y": "/a?c%6Fde=REDACTED&access%5Ftoken=REDACTED",
-		"/a?%zz=x":                     "/a?%zz=REDACTED",
+		"":                                  "",
+		"/mcp/demo":                         "/mcp/demo",
+		"/a?code=x&state=y&iss=z":           "/a?code=REDACTED&state=REDACTED&iss=z",
+		"/a?x=1&code=x":                     "/a?x=1&code=REDACTED",
+		"/a?CODE=x&Access-Token=y":          "/a?CODE=REDACTED&Access-Token=REDACTED",
+		"/a?c%6Fde=x&access%5Ftoken=y":      "/a?c%6Fde=REDACTED&access%5Ftoken=REDACTED",
+		"/a?%zz=x":                          "/a?%zz=REDACTED",
+		"/login?return=%2Fa%23id_token%3Dx": "/login?return=%2Fa%23id_token%3DREDACTED",
 		"/login?return=%2Fa%3Fstate%3Dx%26y%3D1&b=2": "/login?return=%2Fa%3Fstate%3DREDACTED%26y%3D1&b=2",
 		"/a?code":                            "/a?code",
 		"/a?code=":                           "/a?code=",
