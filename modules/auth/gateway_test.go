@@ -23,6 +23,7 @@ import (
 	"github.com/durward-gateway/durward/modules/caddytest"
 	_ "github.com/durward-gateway/durward/modules/identities"
 	_ "github.com/durward-gateway/durward/modules/stores"
+	"github.com/durward-gateway/durward/storage/sqlite/sqlitetest"
 )
 
 type object = caddytest.Object
@@ -65,7 +66,7 @@ func newGatewayOf(t *testing.T, change object, identities ...object) *gateway {
 		}
 	}
 	config := object{
-		"public_url": public, "store": object{"driver": "sqlite", "path": filepath.Join(dir, "durward.db")}, "master_key": []string{"{file." + key + "}"},
+		"public_url": public, "store": object{"driver": "sqlite", "path": sqlitetest.PathIn(t, dir)}, "master_key": []string{"{file." + key + "}"},
 		"identity": identities, "egress": object{"http": []string{"127.0.0.0/8"}},
 		"origins": []string{"https://app.example.com"},
 	}

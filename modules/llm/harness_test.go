@@ -25,6 +25,7 @@ import (
 	_ "github.com/durward-gateway/durward/modules/llm"
 	_ "github.com/durward-gateway/durward/modules/providers"
 	_ "github.com/durward-gateway/durward/modules/stores"
+	"github.com/durward-gateway/durward/storage/sqlite/sqlitetest"
 )
 
 type object = caddytest.Object
@@ -59,7 +60,7 @@ func newGateway(t *testing.T, baseURL string, change object) *gateway {
 	t.Cleanup(g.client.CloseIdleConnections)
 	g.token = g.issuer.Token(public, object{"roles": []string{"admin"}})
 	config := object{
-		"public_url": public, "store": object{"driver": "sqlite", "path": filepath.Join(dir, "durward.db")}, "master_key": []string{"{file." + key + "}"},
+		"public_url": public, "store": object{"driver": "sqlite", "path": sqlitetest.PathIn(t, dir)}, "master_key": []string{"{file." + key + "}"},
 		"identity": []any{object{"kind": "oidc", "issuer": g.issuer.URL}}, "egress": object{"http": []string{"127.0.0.0/8"}},
 		"provider": []any{
 			object{"kind": "openai", "name": "up", "base_url": baseURL, "key": "{env.DURWARD_TEST_SECRET}"},

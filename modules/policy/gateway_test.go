@@ -24,6 +24,7 @@ import (
 	_ "github.com/durward-gateway/durward/modules/policy"
 	_ "github.com/durward-gateway/durward/modules/stores"
 	"github.com/durward-gateway/durward/storage"
+	"github.com/durward-gateway/durward/storage/sqlite/sqlitetest"
 )
 
 type object = caddytest.Object
@@ -58,7 +59,7 @@ func newGateway(t *testing.T, settings, change object) *gateway {
 	address := caddytest.Address(t)
 	g := &gateway{t: t, url: "http://" + address, issuer: caddytest.NewIssuer(t)}
 	config := object{
-		"public_url": g.url, "store": object{"driver": "sqlite", "path": filepath.Join(dir, "durward.db")}, "master_key": []string{"{file." + key + "}"},
+		"public_url": g.url, "store": object{"driver": "sqlite", "path": sqlitetest.PathIn(t, dir)}, "master_key": []string{"{file." + key + "}"},
 		"identity": []any{object{"kind": "oidc", "issuer": g.issuer.URL}}, "egress": object{"http": []string{"127.0.0.0/8"}},
 	}
 	maps.Copy(config, change)

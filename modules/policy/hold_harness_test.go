@@ -26,6 +26,7 @@ import (
 	_ "github.com/durward-gateway/durward/modules/platformapi"
 	_ "github.com/durward-gateway/durward/modules/policy"
 	_ "github.com/durward-gateway/durward/modules/stores"
+	"github.com/durward-gateway/durward/storage/sqlite/sqlitetest"
 )
 
 // patience is the longest time that a test waits for an event that is about to come.
@@ -81,7 +82,7 @@ func newPipeline(t *testing.T) *pipeline {
 		t.Fatal(err)
 	}
 	g.config = caddytest.Config(object{
-		"public_url": "https://gate.example.com", "store": object{"driver": "sqlite", "path": filepath.Join(dir, "durward.db")},
+		"public_url": "https://gate.example.com", "store": object{"driver": "sqlite", "path": sqlitetest.PathIn(t, dir)},
 		"master_key": []string{"{file." + key + "}"}, "identity": []any{object{"kind": "oidc", "issuer": g.issuer.URL, "login_client": console}},
 		"egress": object{"http": []string{"127.0.0.0/8"}}, "approval_clients": []string{console, inBandAgent}, "streams": object{"heartbeat": int64(time.Second)},
 	}, g.address, caddytest.Named("durward_auth"), object{"handler": "durward_limit", "off": true}, caddytest.Named("durward_policy"), caddytest.Named("durward_credential"), caddytest.Named("durward_mcp"),

@@ -30,6 +30,7 @@ import (
 	_ "github.com/durward-gateway/durward/modules/session"
 	_ "github.com/durward-gateway/durward/modules/stores"
 	"github.com/durward-gateway/durward/storage"
+	"github.com/durward-gateway/durward/storage/sqlite/sqlitetest"
 )
 
 type object = caddytest.Object
@@ -101,7 +102,7 @@ func configOf(t *testing.T, identities ...any) object {
 		t.Fatal(err)
 	}
 	return object{
-		"public_url": public, "store": object{"driver": "sqlite", "path": filepath.Join(dir, "durward.db")}, "master_key": []string{"{file." + key + "}"},
+		"public_url": public, "store": object{"driver": "sqlite", "path": sqlitetest.PathIn(t, dir)}, "master_key": []string{"{file." + key + "}"},
 		"identity": identities, "egress": object{"http": []string{"127.0.0.0/8"}},
 	}
 }

@@ -183,7 +183,7 @@ func TestReseal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			const rows = 120
+			const rows = 30
 			master := newMaster(t)
 			path, first := filled(t, master, rows)
 			if err := first.Close(); err != nil {

@@ -17,6 +17,7 @@ import (
 	_ "github.com/durward-gateway/durward/modules/platformapi"
 	_ "github.com/durward-gateway/durward/modules/providers"
 	_ "github.com/durward-gateway/durward/modules/stores"
+	"github.com/durward-gateway/durward/storage/sqlite/sqlitetest"
 )
 
 // The tests load whole configurations, with the app and its handlers. The package reads the sites that those make.
@@ -36,7 +37,7 @@ func production(t *testing.T, publicURL string) object {
 		t.Fatal(err)
 	}
 	config := object{
-		"store":      object{"driver": "sqlite", "path": filepath.Join(dir, "durward.db")},
+		"store":      object{"driver": "sqlite", "path": sqlitetest.PathIn(t, dir)},
 		"master_key": []string{"{file." + key + "}"},
 		"identity":   []any{object{"kind": "oidc", "issuer": "https://id.example.com"}},
 	}

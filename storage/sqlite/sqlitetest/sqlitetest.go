@@ -33,11 +33,20 @@ func OpenAt(tb testing.TB, path string, options sqlite.Options) *sqlite.Store {
 // Path makes an empty store with today's schema in a folder of the test, and returns the file's path.
 func Path(tb testing.TB) string {
 	tb.Helper()
+	return PathIn(tb, tb.TempDir())
+}
+
+// PathIn makes an empty store with today's schema in a folder that has none, and returns the file's path.
+func PathIn(tb testing.TB, folder string) string {
+	tb.Helper()
+	path := filepath.Join(folder, "durward.db")
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
 	contents, err := migrated()
 	if err != nil {
 		tb.Fatal(err)
 	}
-	path := filepath.Join(tb.TempDir(), "durward.db")
 	if err := os.WriteFile(path, contents, 0o600); err != nil {
 		tb.Fatal(err)
 	}
