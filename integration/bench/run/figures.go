@@ -51,8 +51,8 @@ var promises = []figure{
 	{number: "P11", of: "HTTP/1.1 CPU", what: "tools/call over TLS 1.3, CPU per request over plain Caddy's", gate: 0.88, goal: 0.75},
 	{number: "P11", of: "HTTP/2", what: "tools/call over TLS 1.3, throughput over plain Caddy's", gate: 1.15, goal: 1.30, more: true},
 	{number: "P11", of: "HTTP/2 CPU", what: "tools/call over TLS 1.3, CPU per request over plain Caddy's", gate: 0.88, goal: 0.75},
-	{number: "audit", what: "tools/call, processor time that the audit log takes of it", gate: 8, goal: 4, unit: "%"},
-	{number: "audit", of: "all processors", what: "the same with all processors", gate: 8, goal: 4, unit: "%"},
+	{number: "audit", what: "tools/call, processor time that the audit log takes of it", gate: 10, goal: 4, unit: "%"},
+	{number: "audit", of: "all processors", what: "the same with all processors", gate: 12, goal: 4, unit: "%"},
 }
 
 // selectFigures returns the figures of a list of numbers or names; for "" all but those that must be asked for.
