@@ -142,6 +142,7 @@ func devAnswer(t *testing.T, request *http.Request) (int, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	checkDescribed(t, response.Request, response, body)
 	return response.StatusCode, string(body)
 }
 

@@ -223,6 +223,7 @@ func (g *gateway) send(method, path, token string, body any, header ...string) a
 	if err != nil {
 		g.t.Fatalf("%s %s: %v", method, path, err)
 	}
+	checkDescribed(g.t, response.Request, response, content)
 	return answer{status: response.StatusCode, header: response.Header, body: content}
 }
 

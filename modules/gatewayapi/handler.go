@@ -13,6 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/api/openapi"
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/gateway/body"
@@ -24,6 +25,10 @@ import (
 
 func init() {
 	caddy.RegisterModule(Handler{})
+	routes.Register(func() ([]openapi.Operation, error) {
+		h := &Handler{logger: zap.NewNop(), now: time.Now}
+		return h.api().Describe()
+	})
 }
 
 // Handler serves `/api/llm-gateway/admin/` and `/api/llm-gateway/user/`, and passes on all other requests. It needs
@@ -53,11 +58,16 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if !strings.HasPrefix(r.URL.Path, adminPrefix) && !strings.HasPrefix(r.URL.Path, userPrefix) {
 		return next.ServeHTTP(w, r)
 	}
-	routes.API[*request]{
+	h.api().ServeHTTP(w, r)
+	return nil
+}
+
+// api returns the family of this handler.
+func (h *Handler) api() routes.API[*request] {
+	return routes.API[*request]{
 		Table: table, Of: func(q *routes.Request) *request { return &request{Request: q, handler: h} },
 		Refuse: h.refuse, ShapeStatus: http.StatusBadRequest,
-	}.ServeHTTP(w, r)
-	return nil
+	}
 }
 
 // refuse answers an error of a route. An error that is not known to be the client's fault is logged, and its text is

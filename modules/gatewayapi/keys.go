@@ -234,7 +234,7 @@ func disableKey(q *request) (any, error) {
 	return viewKey(k), nil
 }
 
-type revokedView struct {
+type revokedKeyView struct {
 	Revoked bool `json:"revoked"`
 }
 
@@ -246,7 +246,7 @@ func revokeKey(q *request) (any, error) {
 	if _, err := q.Core.Store.RevokeAPIKey(q.Context(), q.Organization(), q.id(), q.now()); err != nil {
 		return nil, routes.Missing(err, errNoKey)
 	}
-	return revokedView{true}, nil
+	return revokedKeyView{true}, nil
 }
 
 func revokeOwnKey(q *request) (any, error) {
@@ -256,5 +256,5 @@ func revokeOwnKey(q *request) (any, error) {
 	if _, err := q.Core.Store.RevokeUserAPIKey(q.Context(), q.Organization(), q.Call.Caller.UserID, q.id(), q.now()); err != nil {
 		return nil, routes.Missing(err, errNoKey)
 	}
-	return revokedView{true}, nil
+	return revokedKeyView{true}, nil
 }

@@ -111,8 +111,8 @@ var rateLimits = scoped[storage.RateLimit]{
 	get: storage.Store.RateLimit, create: storage.Store.CreateRateLimit, update: storage.Store.UpdateRateLimit, remove: storage.Store.DeleteRateLimit,
 }
 
-// statusView is a limit with the values of its counters; when each subject has its own counter, it is the fullest one.
-type statusView struct {
+// limitStatusView is a limit with the values of its counters; when each subject has its own counter, it is the fullest one.
+type limitStatusView struct {
 	Policy             limitView     `json:"policy"`
 	RequestsUsed       int64         `json:"rpm_used"`
 	RequestsLimit      int64         `json:"rpm_limit"`
@@ -136,8 +136,8 @@ type subjectView struct {
 	Tokens   int64  `json:"tpm_used"`
 }
 
-func (q *request) viewStatus(s limit.Status) statusView {
-	v := statusView{
+func (q *request) viewStatus(s limit.Status) limitStatusView {
+	v := limitStatusView{
 		Policy: viewLimit(s.Limit), RequestsUsed: s.Requests.Used, RequestsLimit: s.Requests.Limit, RequestsPercentage: s.Requests.Percentage,
 		TokensUsed: s.Tokens.Used, TokensLimit: s.Tokens.Limit, TokensPercentage: s.Tokens.Percentage, Degraded: s.Degraded,
 	}

@@ -69,7 +69,7 @@ func (k *scoped[T]) serveCreate(q *request) (any, error) {
 }
 
 func (k *scoped[T]) serveUpdate(q *request) (any, error) {
-	present, lookup := k.get(q.Core.Store, q.Context(), q.Organization(), q.id())
+	present, lookup := k.present(q)
 	var changes edit[T]
 	if err := q.Read(false, func(o *validate.Object) {
 		changes = k.read(o, false)
@@ -95,6 +95,14 @@ func (k *scoped[T]) serveUpdate(q *request) (any, error) {
 		return nil, answered(err, k.unknown)
 	}
 	return k.view(q, v)
+}
+
+// present returns the object in the path. An id that is not a uuid is that of no object.
+func (k *scoped[T]) present(q *request) (T, error) {
+	if q.id() == "" {
+		return *new(T), storage.ErrNotFound
+	}
+	return k.get(q.Core.Store, q.Context(), q.Organization(), q.id())
 }
 
 func (k *scoped[T]) serveDelete(q *request) (any, error) {

@@ -170,8 +170,16 @@ func createSmart(q *request) (any, error) {
 	return savedSmart(m), nil
 }
 
+// presentSmart returns the smart model in the path. No model has an id that is not a uuid.
+func (q *request) presentSmart() (storage.SmartModel, error) {
+	if q.id() == "" {
+		return storage.SmartModel{}, storage.ErrNotFound
+	}
+	return q.Core.Store.SmartModel(q.Context(), q.Organization(), q.id())
+}
+
 func updateSmart(q *request) (any, error) {
-	present, lookup := q.Core.Store.SmartModel(q.Context(), q.Organization(), q.id())
+	present, lookup := q.presentSmart()
 	var edit smartEdit
 	if err := q.Read(false, func(o *validate.Object) {
 		edit = readSmart(o, false)

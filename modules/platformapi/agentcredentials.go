@@ -46,6 +46,11 @@ type newCredentialView struct {
 	Secret string `json:"client_secret,omitempty"`
 }
 
+// credentialsView lists the credentials of an agent.
+type credentialsView struct {
+	Data []credentialView `json:"data"`
+}
+
 func viewCredential(c storage.AgentCredential) (credentialView, error) {
 	v := credentialView{
 		ID: c.ID, ClientID: c.AgentID, Name: c.Name, AuthMethod: authserver.AuthBasic, Thumbprints: []string{}, CreatedAt: routes.Instant(c.CreatedAt),
@@ -83,7 +88,7 @@ func listCredentials(q *request) (any, error) {
 		}
 		data = append(data, v)
 	}
-	return map[string]any{"data": data}, nil
+	return credentialsView{data}, nil
 }
 
 // createCredential makes a secret for an agent, or keeps its public keys.

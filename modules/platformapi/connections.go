@@ -84,7 +84,7 @@ func (q *request) returnURL(asked *connection.ConnectRequest) {
 	}
 }
 
-type statusView struct {
+type connectionStatusView struct {
 	Status storage.ConnectionStatus `json:"status"`
 }
 
@@ -97,7 +97,7 @@ func connectionStatus(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return statusView{view.ConnectionStatus}, nil
+	return connectionStatusView{view.ConnectionStatus}, nil
 }
 
 // disconnect deletes the caller's own credential, and ends the streams that use it.

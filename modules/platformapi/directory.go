@@ -131,6 +131,9 @@ func deleteEntry(q *request) (any, error) {
 
 // customEntry reads an entry that the organization may change.
 func (q *request) customEntry(id string) (storage.DirectoryEntry, error) {
+	if id == "" { // it was no uuid
+		return storage.DirectoryEntry{}, errNoEntry
+	}
 	e, err := q.Core.Store.DirectoryEntry(q.Context(), q.Organization(), id)
 	switch {
 	case err != nil:

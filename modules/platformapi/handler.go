@@ -15,7 +15,6 @@ import (
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/paths"
-	"github.com/durward-gateway/durward/modules/app/routes"
 )
 
 func init() {
@@ -58,10 +57,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.
 		gateway.WriteNotFound(w)
 		return nil
 	}
-	routes.API[*request]{
-		Table: table, Of: func(q *routes.Request) *request { return &request{Request: q, handler: h} },
-		Refuse: h.refuse, ShapeStatus: http.StatusUnprocessableEntity,
-	}.ServeHTTP(w, r)
+	h.api().ServeHTTP(w, r)
 	return nil
 }
 

@@ -34,6 +34,9 @@ func health(*request) (any, error) { return healthView{Status: "ok"}, nil }
 
 // ready answers whether requests should be sent here.
 func ready(q *request) (any, error) {
+	if err := q.Shape(); err != nil {
+		return nil, err
+	}
 	if caddy.Exiting() {
 		return nil, routes.Refused(gateway.Unavailable, "The gateway is shutting down")
 	}

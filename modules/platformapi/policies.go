@@ -84,7 +84,7 @@ func updatePolicy(q *request) (any, error) {
 	id := q.ID("policy_id")
 	// The problems of a change depend on the policy that it changes; they are still reported before whether the policy
 	// exists.
-	present, lookup := q.Core.Store.Policy(q.Context(), q.Organization(), id)
+	present, lookup := q.presentPolicy(id)
 	var edit policyedit.Edit
 	if err := q.Read(false, func(o *validate.Object) {
 		edit = policyedit.Read(o, 0)
@@ -105,6 +105,14 @@ func updatePolicy(q *request) (any, error) {
 		return nil, err
 	}
 	return q.wrap(p), nil
+}
+
+// presentPolicy returns a policy of the organization. No policy has an id that was no uuid.
+func (q *request) presentPolicy(id string) (storage.PolicyView, error) {
+	if id == "" {
+		return storage.PolicyView{}, storage.ErrNotFound
+	}
+	return q.Core.Store.Policy(q.Context(), q.Organization(), id)
 }
 
 // changePolicy applies an edit to a policy, which the request names at place.

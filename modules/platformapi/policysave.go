@@ -76,7 +76,7 @@ func (q *request) policyTarget(id validate.Field[string], edit *policyedit.Edit)
 	switch {
 	case id.Present:
 		t.place = []any{"body", "id"}
-		t.policy, err = q.Core.Store.Policy(q.Context(), q.Organization(), id.Value)
+		t.policy, err = q.presentPolicy(id.Value)
 		t.err = routes.Missing(err, errNoPolicy)
 		t.found = err == nil
 	case edit.Name.Value != "":

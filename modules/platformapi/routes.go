@@ -42,74 +42,139 @@ const (
 // table is every address that this handler serves. Beside its path a route declares who may call it, whose objects it
 // sees and how it is audited. A route that does not declare all of this stops the program at its start.
 var table = routes.MustTable(
-	routes.At(http.MethodGet, paths.Health, routes.Public, routes.NoOrganization, routes.AuditNone, health),
-	routes.At(http.MethodHead, paths.Health, routes.Public, routes.NoOrganization, routes.AuditNone, health),
-	routes.At(http.MethodGet, paths.Ready, routes.Public, routes.NoOrganization, routes.AuditNone, ready),
-	routes.At(http.MethodHead, paths.Ready, routes.Public, routes.NoOrganization, routes.AuditNone, ready),
+	routes.At(http.MethodGet, paths.Health, routes.Public, routes.NoOrganization, routes.AuditNone, health).
+		Gives("Says that the process lives.", healthView{}),
+	routes.At(http.MethodHead, paths.Health, routes.Public, routes.NoOrganization, routes.AuditNone, health).
+		Gives("Says that the process lives.", healthView{}).Named("healthHead"),
+	routes.At(http.MethodGet, paths.Ready, routes.Public, routes.NoOrganization, routes.AuditNone, ready).
+		Gives("Says whether requests should be sent here.", healthView{}),
+	routes.At(http.MethodHead, paths.Ready, routes.Public, routes.NoOrganization, routes.AuditNone, ready).
+		Gives("Says whether requests should be sent here.", healthView{}).Named("readyHead"),
 
-	routes.At(http.MethodGet, serversPath, routes.User, routes.OwnOrganization, routes.AuditRead, listServers),
-	routes.At(http.MethodPost, serversPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, createServer),
-	routes.At(http.MethodGet, serverPath, routes.User, routes.OwnOrganization, routes.AuditRead, getServer),
-	routes.At(http.MethodPost, serverPath+testPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, testServer),
-	routes.At(http.MethodPut, serverPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, updateServer),
-	routes.At(http.MethodDelete, serverPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, deleteServer),
-	routes.At(http.MethodPost, serverPath+connectPath, routes.User, routes.OwnOrganization, routes.AuditConnection, connect),
-	routes.At(http.MethodGet, serverPath+statusPath, routes.User, routes.OwnOrganization, routes.AuditRead, connectionStatus),
-	routes.At(http.MethodDelete, serverPath+statusPath, routes.User, routes.OwnOrganization, routes.AuditConnection, disconnect),
-	routes.At(http.MethodGet, bySlugPath, routes.User, routes.OwnOrganization, routes.AuditRead, getServer),
-	routes.At(http.MethodPost, bySlugPath+connectPath, routes.User, routes.OwnOrganization, routes.AuditConnection, connect),
-	routes.At(http.MethodGet, bySlugPath+statusPath, routes.User, routes.OwnOrganization, routes.AuditRead, connectionStatus),
-	routes.At(http.MethodDelete, bySlugPath+statusPath, routes.User, routes.OwnOrganization, routes.AuditConnection, disconnect),
-	routes.At(http.MethodDelete, registeredPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, forgetRegistration),
-	routes.At(http.MethodGet, toolsPath, routes.Admin, routes.OwnOrganization, routes.AuditRead, listTools),
-	routes.At(http.MethodPost, toolsPath+"/accept", routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, acceptTool),
+	routes.At(http.MethodGet, paths.OpenAPI, routes.Public, routes.NoOrganization, routes.AuditNone, describeAPI).
+		Gives("Describes this API.", map[string]any{}),
+	routes.At(http.MethodGet, paths.Docs, routes.Public, routes.NoOrganization, routes.AuditNone, showAPI).
+		Writes("Shows the description of this API as a page.", "text/html"),
 
-	routes.At(http.MethodGet, organizationsPath, routes.Admin, routes.OwnOrganization, routes.AuditRead, listOrganizations),
-	routes.At(http.MethodDelete, organizationPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, deleteOrganization),
+	routes.At(http.MethodGet, serversPath, routes.User, routes.OwnOrganization, routes.AuditRead, listServers).
+		Gives("Lists the servers of the organization, with the state of your own connection to each.", pageView[serverView]{}),
+	routes.At(http.MethodPost, serversPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, createServer).
+		Gives("Makes a server from an entry of the directory, and tries it.", createdView{}),
+	routes.At(http.MethodGet, serverPath, routes.User, routes.OwnOrganization, routes.AuditRead, getServer).
+		Gives("Shows a server.", serverView{}),
+	routes.At(http.MethodPost, serverPath+testPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, testServer).
+		Gives("Tries a server: whether it can be reached, what it speaks, and how it authenticates.", testView{}),
+	routes.At(http.MethodPut, serverPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, updateServer).
+		Gives("Changes a server.", serverView{}),
+	routes.At(http.MethodDelete, serverPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, deleteServer).
+		Gives("Deletes a server with all connections to it.", serverView{}),
+	routes.At(http.MethodPost, serverPath+connectPath, routes.User, routes.OwnOrganization, routes.AuditConnection, connect).
+		Gives("Begins the connection of your account at a server, or stores a credential that you have.", connectView{}),
+	routes.At(http.MethodGet, serverPath+statusPath, routes.User, routes.OwnOrganization, routes.AuditRead, connectionStatus).
+		Gives("Shows the state of your connection to a server.", connectionStatusView{}),
+	routes.At(http.MethodDelete, serverPath+statusPath, routes.User, routes.OwnOrganization, routes.AuditConnection, disconnect).
+		Gives("Ends your connection to a server, at the provider too.", nil),
+	routes.At(http.MethodGet, bySlugPath, routes.User, routes.OwnOrganization, routes.AuditRead, getServer).
+		Gives("Shows a server.", serverView{}),
+	routes.At(http.MethodPost, bySlugPath+connectPath, routes.User, routes.OwnOrganization, routes.AuditConnection, connect).
+		Gives("Begins the connection of your account at a server, or stores a credential that you have.", connectView{}),
+	routes.At(http.MethodGet, bySlugPath+statusPath, routes.User, routes.OwnOrganization, routes.AuditRead, connectionStatus).
+		Gives("Shows the state of your connection to a server.", connectionStatusView{}),
+	routes.At(http.MethodDelete, bySlugPath+statusPath, routes.User, routes.OwnOrganization, routes.AuditConnection, disconnect).
+		Gives("Ends your connection to a server, at the provider too.", nil),
+	routes.At(http.MethodDelete, registeredPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, forgetRegistration).
+		Gives("Forgets the OAuth client that was registered for a server by itself.", nil),
+	routes.At(http.MethodGet, toolsPath, routes.Admin, routes.OwnOrganization, routes.AuditRead, listTools).
+		Gives("Lists the tools of a server that were seen, with what is accepted of each.", pageView[toolView]{}),
+	routes.At(http.MethodPost, toolsPath+"/accept", routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, acceptTool).
+		Gives("Accepts a tool as it was seen last.", toolView{}),
 
-	routes.At(http.MethodGet, snippetsPath, routes.User, routes.OwnOrganization, routes.AuditRead, clientSnippets),
+	routes.At(http.MethodGet, organizationsPath, routes.Admin, routes.OwnOrganization, routes.AuditRead, listOrganizations).
+		Gives("Lists the organizations.", organizationsView{}),
+	routes.At(http.MethodDelete, organizationPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, deleteOrganization).
+		Gives("Deletes an organization that has nothing.", nil),
 
-	routes.At(http.MethodGet, directoryPath, routes.User, routes.OwnOrganization, routes.AuditRead, listEntries),
-	routes.At(http.MethodPost, directoryPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, createEntry),
-	routes.At(http.MethodGet, entryPath, routes.User, routes.OwnOrganization, routes.AuditRead, getEntry),
-	routes.At(http.MethodPut, entryPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, updateEntry),
-	routes.At(http.MethodDelete, entryPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, deleteEntry),
+	routes.At(http.MethodGet, snippetsPath, routes.User, routes.OwnOrganization, routes.AuditRead, clientSnippets).
+		Gives("Gives the text with which each client is set up for a server.", snippetsView{}),
 
-	routes.At(http.MethodGet, agentsPath, routes.User, routes.OwnOrganization, routes.AuditRead, listAgents),
-	routes.At(http.MethodPost, agentsPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, createAgent),
-	routes.At(http.MethodGet, agentsPath+"/counts", routes.User, routes.OwnOrganization, routes.AuditRead, countAgents),
-	routes.At(http.MethodGet, agentPath, routes.User, routes.OwnOrganization, routes.AuditRead, getAgent),
-	routes.At(http.MethodDelete, agentPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, deleteAgent),
-	routes.At(http.MethodGet, credentialsPath, routes.Admin, routes.OwnOrganization, routes.AuditRead, listCredentials),
-	routes.At(http.MethodPost, credentialsPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, createCredential),
-	routes.At(http.MethodDelete, credentialPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, deleteCredential),
+	routes.At(http.MethodGet, directoryPath, routes.User, routes.OwnOrganization, routes.AuditRead, listEntries).
+		Gives("Lists the server directory.", pageView[entryView]{}),
+	routes.At(http.MethodPost, directoryPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, createEntry).
+		Gives("Adds an entry to the server directory.", entryView{}),
+	routes.At(http.MethodGet, entryPath, routes.User, routes.OwnOrganization, routes.AuditRead, getEntry).
+		Gives("Shows an entry of the server directory.", entryView{}),
+	routes.At(http.MethodPut, entryPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, updateEntry).
+		Gives("Changes an entry of the server directory that was made here.", entryView{}),
+	routes.At(http.MethodDelete, entryPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, deleteEntry).
+		Gives("Deletes an entry of the server directory that no server uses.", nil),
 
-	routes.At(http.MethodPost, oldPolicyPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, savePolicy),
-	routes.At(http.MethodPut, oldPolicyPath+"/enable", routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, enablePolicies),
-	routes.At(http.MethodPut, oldPolicyPath+"/disable", routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, disablePolicies),
-	routes.At(http.MethodGet, policiesPath, routes.User, routes.OwnOrganization, routes.AuditRead, listPolicies),
-	routes.At(http.MethodPost, policiesPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, createPolicy),
-	routes.At(http.MethodPost, policiesPath+"/validate", routes.User, routes.OwnOrganization, routes.AuditRead, validatePolicy),
-	routes.At(http.MethodPost, policiesPath+"/explain", routes.User, routes.OwnOrganization, routes.AuditRead, explainPolicies),
-	routes.At(http.MethodGet, policiesPath+"/summary", routes.User, routes.OwnOrganization, routes.AuditRead, summarizePolicies),
-	routes.At(http.MethodGet, policiesPath+"/filter-definitions", routes.User, routes.OwnOrganization, routes.AuditRead, policyFilters),
-	routes.At(http.MethodGet, policyPath, routes.User, routes.OwnOrganization, routes.AuditRead, getPolicy),
-	routes.At(http.MethodPatch, policyPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, updatePolicy),
-	routes.At(http.MethodPost, policyPath+"/clone", routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, clonePolicy),
-	routes.At(http.MethodGet, policyPath+"/revisions", routes.Admin, routes.OwnOrganization, routes.AuditRead, listRevisions),
-	routes.At(http.MethodGet, policyPath+"/shadow", routes.Admin, routes.OwnOrganization, routes.AuditRead, reportShadow),
+	routes.At(http.MethodGet, agentsPath, routes.User, routes.OwnOrganization, routes.AuditRead, listAgents).
+		Gives("Lists the agents of the organization.", pageView[agentView]{}),
+	routes.At(http.MethodPost, agentsPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, createAgent).
+		Gives("Registers an OAuth client as an agent.", agentView{}),
+	routes.At(http.MethodGet, agentsPath+"/counts", routes.User, routes.OwnOrganization, routes.AuditRead, countAgents).
+		Gives("Counts the agents of the organization.", agentCountsView{}),
+	routes.At(http.MethodGet, agentPath, routes.User, routes.OwnOrganization, routes.AuditRead, getAgent).
+		Gives("Shows an agent.", agentView{}),
+	routes.At(http.MethodDelete, agentPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, deleteAgent).
+		Gives("Deletes an agent, and takes it out of the policies that name it.", nil),
+	routes.At(http.MethodGet, credentialsPath, routes.Admin, routes.OwnOrganization, routes.AuditRead, listCredentials).
+		Gives("Lists the credentials with which an agent logs in without a person.", credentialsView{}),
+	routes.At(http.MethodPost, credentialsPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, createCredential).
+		Gives("Makes a secret for an agent, or keeps its public keys. The secret is shown this once.", newCredentialView{}),
+	routes.At(http.MethodDelete, credentialPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, deleteCredential).
+		Gives("Deletes a credential of an agent; tokens that it got are refused.", nil),
 
-	routes.At(http.MethodGet, approvalsPath, routes.User, routes.OwnOrganization, routes.AuditRead, listApprovals),
-	routes.At(http.MethodGet, approvalPath, routes.User, routes.OwnOrganization, routes.AuditRead, getApproval),
-	routes.At(http.MethodPost, approvalPath+"/approve", routes.User, routes.OwnOrganization, routes.AuditApproval, approveCall),
-	routes.At(http.MethodPost, approvalPath+"/deny", routes.User, routes.OwnOrganization, routes.AuditApproval, denyCall),
+	routes.At(http.MethodPost, oldPolicyPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, savePolicy).
+		Gives("Makes a policy, or changes the one with that id or name.", savedPolicy{}),
+	routes.At(http.MethodPut, oldPolicyPath+"/enable", routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, enablePolicies).
+		Gives("Makes policies active.", enabledView{}),
+	routes.At(http.MethodPut, oldPolicyPath+"/disable", routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, disablePolicies).
+		Gives("Makes policies inactive.", disabledView{}),
+	routes.At(http.MethodGet, policiesPath, routes.User, routes.OwnOrganization, routes.AuditRead, listPolicies).
+		Gives("Lists the policies of the organization.", pageView[policyItem]{}),
+	routes.At(http.MethodPost, policiesPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, createPolicy).
+		Makes("Makes a policy.", wrappedPolicy{}),
+	routes.At(http.MethodPost, policiesPath+"/validate", routes.User, routes.OwnOrganization, routes.AuditRead, validatePolicy).
+		Gives("Checks a policy without keeping it.", validationView{}),
+	routes.At(http.MethodPost, policiesPath+"/explain", routes.User, routes.OwnOrganization, routes.AuditRead, explainPolicies).
+		Gives("Shows the decision of the policies on a call, and its reason, without making the call.", explanation{}),
+	routes.At(http.MethodGet, policiesPath+"/summary", routes.User, routes.OwnOrganization, routes.AuditRead, summarizePolicies).
+		Gives("Counts the policies by their status.", summaryView{}),
+	routes.At(http.MethodGet, policiesPath+"/filter-definitions", routes.User, routes.OwnOrganization, routes.AuditRead, policyFilters).
+		Gives("Gives the filters for the list of policies, with their present values.", []filterDefinition{}),
+	routes.At(http.MethodGet, policyPath, routes.User, routes.OwnOrganization, routes.AuditRead, getPolicy).
+		Gives("Shows a policy.", wrappedPolicy{}),
+	routes.At(http.MethodPatch, policyPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, updatePolicy).
+		Gives("Changes a policy.", wrappedPolicy{}),
+	routes.At(http.MethodPost, policyPath+"/clone", routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, clonePolicy).
+		Gives("Copies a policy as a draft.", wrappedPolicy{}),
+	routes.At(http.MethodGet, policyPath+"/revisions", routes.Admin, routes.OwnOrganization, routes.AuditRead, listRevisions).
+		Gives("Lists the revisions of a policy, newest first.", pageView[revisionView]{}),
+	routes.At(http.MethodGet, policyPath+"/shadow", routes.Admin, routes.OwnOrganization, routes.AuditRead, reportShadow).
+		Gives("Shows what a draft in the shadow would have decided otherwise.", shadowReport{}),
 
-	routes.At(http.MethodGet, auditPath, routes.Admin, routes.OwnOrganization, routes.AuditRead, listAudit),
-	routes.At(http.MethodGet, auditPath+"/export", routes.Admin, routes.OwnOrganization, routes.AuditRead, exportAudit),
+	routes.At(http.MethodGet, approvalsPath, routes.User, routes.OwnOrganization, routes.AuditRead, listApprovals).
+		Gives("Lists held calls: your own, or those of all users for an administrator.", pageView[approvalView]{}),
+	routes.At(http.MethodGet, approvalPath, routes.User, routes.OwnOrganization, routes.AuditRead, getApproval).
+		Gives("Shows a held call.", approvalView{}),
+	routes.At(http.MethodPost, approvalPath+"/approve", routes.User, routes.OwnOrganization, routes.AuditApproval, approveCall).
+		Gives("Lets a held call go on.", approvalView{}),
+	routes.At(http.MethodPost, approvalPath+"/deny", routes.User, routes.OwnOrganization, routes.AuditApproval, denyCall).
+		Gives("Refuses a held call.", approvalView{}),
 
-	routes.At(http.MethodGet, refusedPath, routes.Admin, routes.OwnOrganization, routes.AuditRead, listRefusedTokens),
+	routes.At(http.MethodGet, auditPath, routes.Admin, routes.OwnOrganization, routes.AuditRead, listAudit).
+		Gives("Searches the audit log, newest first.", pageView[auditView]{}),
+	routes.At(http.MethodGet, auditPath+"/export", routes.Admin, routes.OwnOrganization, routes.AuditRead, exportAudit).
+		Writes("Exports the audit log, oldest first, with the hashes that chain its records.", "application/x-ndjson"),
 
-	routes.At(http.MethodPost, userRevokePath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, revokeUser),
-	routes.At(http.MethodGet, sessionsPath, routes.User, routes.OwnOrganization, routes.AuditRead, listSessions),
-	routes.At(http.MethodDelete, sessionPath, routes.User, routes.OwnOrganization, routes.AuditConnection, endSession),
+	routes.At(http.MethodGet, refusedPath, routes.Admin, routes.OwnOrganization, routes.AuditRead, listRefusedTokens).
+		Gives("Lists the tokens that were refused last, with their claims and what would accept them.", refusedTokensView{}),
+
+	routes.At(http.MethodPost, userRevokePath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, revokeUser).
+		Gives("Refuses all present tokens of a user, and ends their streams and calls.", revokedUserView{}),
+	routes.At(http.MethodGet, sessionsPath, routes.User, routes.OwnOrganization, routes.AuditRead, listSessions).
+		Gives("Lists your logins with clients; an administrator names another user.", pageView[sessionView]{}),
+	routes.At(http.MethodDelete, sessionPath, routes.User, routes.OwnOrganization, routes.AuditConnection, endSession).
+		Gives("Ends a login with a client, on every node.", nil),
 )

@@ -9,9 +9,9 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// revokedView shows the result of revoking a user. Their connections at third parties are untouched unless the request
+// revokedUserView shows the result of revoking a user. Their connections at third parties are untouched unless the request
 // says so.
-type revokedView struct {
+type revokedUserView struct {
 	Revoked     bool           `json:"revoked"`
 	UserID      string         `json:"user_id"`
 	RevokedAt   routes.Instant `json:"revoked_at"`
@@ -35,7 +35,7 @@ func revokeUser(q *request) (any, error) {
 	}
 	// Observers of the change may have ended some of them before this line does.
 	ended := max(q.Core.Streams.End(own, streams.Revoked), running)
-	view := revokedView{Revoked: true, UserID: u.ID, RevokedAt: routes.Instant(u.RevokedAt), Streams: ended}
+	view := revokedUserView{Revoked: true, UserID: u.ID, RevokedAt: routes.Instant(u.RevokedAt), Streams: ended}
 	if connections {
 		if view.Connections, err = q.disconnectUser(u.ID); err != nil {
 			return nil, err

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/api/schema"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
@@ -47,6 +48,8 @@ type Object struct {
 	secret   bool // its problems are shown without values
 	asked    []string
 	problems *Problems
+
+	described *schema.Schema // the object is described instead of being read, see Describe
 }
 
 // ParseBody reads a body that must be an object. Its error is of type Problems: bad JSON (with the byte offset as
@@ -94,6 +97,9 @@ func (o *Object) Wrong(place ...any) bool {
 
 // Has reports whether the object has the member, null or not.
 func (o *Object) Has(name string) bool {
+	if o.described != nil {
+		return true
+	}
 	_, ok := o.value.Get(name)
 	return ok
 }
@@ -120,6 +126,9 @@ func (o *Object) Only(ignored ...string) {
 
 // Text reads a string.
 func (o *Object) Text(name string, r Text) Field[string] {
+	if o.describe(name, r.Flags, r.schema()) {
+		return Field[string]{Present: true}
+	}
 	return read(o, name, r.Flags, StringType, msgString, func(v strictjson.Value) (string, bool) { return o.text(v, r, name) })
 }
 
@@ -133,16 +142,25 @@ func (o *Object) Secret(name string, r Text) Field[seal.Secret] {
 // UUID reads a uuid, in lower case. A value that is no string, null included, is string_type; a string that is no
 // uuid is uuid_parsing.
 func (o *Object) UUID(name string, f Flags) Field[string] {
+	if o.describe(name, f, ofUUID()) {
+		return Field[string]{Present: true}
+	}
 	return read(o, name, f, StringType, msgString, func(v strictjson.Value) (string, bool) { return o.uuid(v, f, name) })
 }
 
 // Int reads an integer. A value that is no number, null included, is int_parsing; so are 1.0, 1e2 and -0.
 func (o *Object) Int(name string, r Integer) Field[int64] {
+	if o.describe(name, r.Flags, r.schema()) {
+		return Field[int64]{Present: true}
+	}
 	return read(o, name, r.Flags, IntParsing, msgInt, func(v strictjson.Value) (int64, bool) { return o.int(v, r, name) })
 }
 
 // Bool reads true or false.
 func (o *Object) Bool(name string, f Flags) Field[bool] {
+	if o.describe(name, f, ofBool()) {
+		return Field[bool]{Present: true}
+	}
 	return read(o, name, f, BoolType, msgBool, func(v strictjson.Value) (bool, bool) {
 		return v.Bool(), v.Kind() == strictjson.Bool || o.note(v, f, &fault{BoolType, msgBool, nil}, name)
 	})
@@ -150,6 +168,9 @@ func (o *Object) Bool(name string, f Flags) Field[bool] {
 
 // Time reads a time in the format of RFC 3339, in UTC.
 func (o *Object) Time(name string, f Flags) Field[time.Time] {
+	if o.describe(name, f, ofTime()) {
+		return Field[time.Time]{Present: true}
+	}
 	return read(o, name, f, StringType, msgString, func(v strictjson.Value) (time.Time, bool) {
 		s, ok := o.text(v, Text{Flags: f, Max: 64}, name)
 		if !ok {
@@ -162,11 +183,17 @@ func (o *Object) Time(name string, f Flags) Field[time.Time] {
 
 // Object reads an object. With the flag Secret nothing below it is shown either.
 func (o *Object) Object(name string, f Flags) Field[*Object] {
+	if inner := describing(); o.describe(name, f, inner.described) {
+		return Field[*Object]{Present: true, Value: inner}
+	}
 	return read(o, name, f, DictType, msgDict, func(v strictjson.Value) (*Object, bool) { return o.object(v, f, name) })
 }
 
 // Value reads a value of any kind but null, unchanged. Strings anywhere in it must not contain NUL.
 func (o *Object) Value(name string, f Flags) Field[strictjson.Value] {
+	if o.describe(name, f, &schema.Schema{}) {
+		return Field[strictjson.Value]{Present: true}
+	}
 	return read(o, name, f, DictType, msgDict, func(v strictjson.Value) (strictjson.Value, bool) {
 		return v, !hasNUL(v) || o.note(v, f, &fault{ValueError, msgNUL, nil}, name)
 	})
@@ -174,6 +201,9 @@ func (o *Object) Value(name string, f Flags) Field[strictjson.Value] {
 
 // Document reads an object of at most maxBytes, as it was written, to be stored and given back (attack B13).
 func (o *Object) Document(name string, f Flags, maxBytes int) Field[json.RawMessage] {
+	if o.describe(name, f, &schema.Schema{Type: schema.Types{schema.Object}}) {
+		return Field[json.RawMessage]{Present: true}
+	}
 	return read(o, name, f, DictType, msgDict, func(v strictjson.Value) (json.RawMessage, bool) {
 		var wrong *fault
 		switch raw := v.Raw(); {
@@ -192,22 +222,34 @@ func (o *Object) Document(name string, f Flags, maxBytes int) Field[json.RawMess
 
 // Texts reads an array of strings.
 func (o *Object) Texts(name string, l List, r Text) Field[[]string] {
+	if o.describe(name, l.Flags, l.schema(r.schema())) {
+		return Field[[]string]{Present: true}
+	}
 	return list(o, name, l, func(v strictjson.Value, i int) (string, bool) { return o.text(v, r, name, i) })
 }
 
 // UUIDs reads an array of uuids.
 func (o *Object) UUIDs(name string, l List) Field[[]string] {
+	if o.describe(name, l.Flags, l.schema(ofUUID())) {
+		return Field[[]string]{Present: true}
+	}
 	return list(o, name, l, func(v strictjson.Value, i int) (string, bool) { return o.uuid(v, l.Flags, name, i) })
 }
 
 // Ints reads an array of integers.
 func (o *Object) Ints(name string, l List, r Integer) Field[[]int64] {
+	if o.describe(name, l.Flags, l.schema(r.schema())) {
+		return Field[[]int64]{Present: true}
+	}
 	return list(o, name, l, func(v strictjson.Value, i int) (int64, bool) { return o.int(v, r, name, i) })
 }
 
 // Objects reads an array of objects. It returns the objects even when other elements are not, so that all problems
 // are found; each knows its own place.
 func (o *Object) Objects(name string, l List) Field[[]*Object] {
+	if inner := describing(); o.describe(name, l.Flags, l.schema(inner.described)) {
+		return Field[[]*Object]{Present: true, Value: []*Object{inner}}
+	}
 	return list(o, name, l, func(v strictjson.Value, i int) (*Object, bool) { return o.object(v, l.Flags, name, i) })
 }
 

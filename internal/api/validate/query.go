@@ -25,6 +25,9 @@ type Query struct {
 	values   map[string][]string
 	asked    []string
 	problems Problems
+
+	describing bool // the parameters are described instead of being read, see DescribedQuery
+	described  []Parameter
 }
 
 // ParseQuery reads the query part of a URL, as it was sent. Its error is a *QueryError: too many parameters, ';' as a
@@ -83,6 +86,9 @@ func (q *Query) Page() (page, limit int) {
 
 // Text reads a parameter that may be given once.
 func (q *Query) Text(name string, r Text) Field[string] {
+	if q.describe(name, r.Flags, r.schema()) {
+		return Field[string]{}
+	}
 	s, field, ok := q.single(name, r.Flags, ValueError)
 	if !ok {
 		return field
@@ -97,6 +103,9 @@ func (q *Query) Text(name string, r Text) Field[string] {
 
 // UUID reads a uuid that may be given once, in lower case.
 func (q *Query) UUID(name string, f Flags) Field[string] {
+	if q.describe(name, f, ofUUID()) {
+		return Field[string]{}
+	}
 	s, field, ok := q.single(name, f, UUIDParsing)
 	if !ok {
 		return field
@@ -111,6 +120,9 @@ func (q *Query) UUID(name string, f Flags) Field[string] {
 
 // Int reads an integer that may be given once, in canonical digits.
 func (q *Query) Int(name string, r Integer) Field[int64] {
+	if q.describe(name, r.Flags, r.schema()) {
+		return Field[int64]{}
+	}
 	s, field, ok := q.single(name, r.Flags, IntParsing)
 	out := Field[int64]{Present: field.Present}
 	if !ok {
@@ -126,6 +138,9 @@ func (q *Query) Int(name string, r Integer) Field[int64] {
 
 // Bool reads true or false, given once.
 func (q *Query) Bool(name string, f Flags) Field[bool] {
+	if q.describe(name, f, ofBool()) {
+		return Field[bool]{}
+	}
 	s, field, ok := q.single(name, f, BoolType)
 	out := Field[bool]{Present: field.Present}
 	if ok && s != "true" && s != "false" {
@@ -138,6 +153,9 @@ func (q *Query) Bool(name string, f Flags) Field[bool] {
 // Texts reads an array, given as repeated parameters, joined by commas, or both. Repeated values count once. The
 // location of an element's problem has its index.
 func (q *Query) Texts(name string, l List, r Text) []string {
+	if q.describe(name, l.Flags|r.Flags, l.schema(r.schema())) {
+		return nil
+	}
 	return q.elements(name, l, func(s string, i int) (string, bool) {
 		if wrong := r.check(s); wrong != nil {
 			return "", q.note(s, r.Flags, wrong, name, i)
@@ -153,6 +171,9 @@ func (q *Query) Enums(name string, allowed ...string) []string {
 
 // UUIDs reads an array of uuids like Texts, in lower case.
 func (q *Query) UUIDs(name string, l List) []string {
+	if q.describe(name, l.Flags, l.schema(ofUUID())) {
+		return nil
+	}
 	return q.elements(name, l, func(s string, i int) (string, bool) {
 		id, ok := UUID(s)
 		return id, ok || q.note(s, l.Flags, &fault{UUIDParsing, msgUUID, nil}, name, i)

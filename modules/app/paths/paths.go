@@ -11,6 +11,8 @@ import (
 const (
 	Health           = "/healthz"
 	Ready            = "/readyz"
+	OpenAPI          = "/openapi.json" // the description of the API
+	Docs             = "/docs"         // the same as a page
 	Callback         = connection.CallbackPath
 	Held             = "/api/oauth/held" // the end of a connection that waited for its user to log in
 	Undo             = "/api/oauth/undo"
@@ -49,7 +51,7 @@ const (
 // public by its spelling.
 func IsPublic(path string) bool {
 	switch path {
-	case Health, Ready, Callback, Held, Undo, ClientMetadata:
+	case Health, Ready, OpenAPI, Docs, Callback, Held, Undo, ClientMetadata:
 		return true
 	}
 	return false

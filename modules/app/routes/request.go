@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/api/openapi"
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/gateway/body"
 	"github.com/durward-gateway/durward/modules/app"
@@ -32,6 +33,8 @@ type Request struct {
 
 	problems validate.Problems
 	failure  error // another error while reading the request
+
+	described *openapi.Operation // the request is described instead of being served
 }
 
 // Context returns the request's context; writes to the store under it are recorded.
@@ -42,6 +45,9 @@ func (q *Request) Organization() string { return q.Call.Caller.OrganizationID }
 
 // ID reads a path parameter that is a uuid.
 func (q *Request) ID(name string) string {
+	if q.described != nil {
+		return ""
+	}
 	id, err := validate.PathUUID(name, q.Params[name])
 	q.Note(err)
 	return id
@@ -92,6 +98,9 @@ func (q *Request) Wrong() error {
 // Shape returns all problems of the path and the query, nil when there are none. Routes that administrators read refuse
 // unknown parameters (contract 4.4).
 func (q *Request) Shape() error {
+	if q.described != nil {
+		return errDescribed
+	}
 	if q.role == Admin && q.HTTP.Method == http.MethodGet {
 		q.Query.NoOthers()
 	}
@@ -102,6 +111,10 @@ func (q *Request) Shape() error {
 // Read reads the body with fields and returns all problems of path, query and body. A body of the wrong type or size is
 // refused before anything else is checked.
 func (q *Request) Read(emptyAllowed bool, fields func(*validate.Object)) error {
+	if q.described != nil {
+		q.described.Body, q.described.BodyOptional = validate.Describe(fields), emptyAllowed
+		return errDescribed
+	}
 	body, err := body.ReadJSON(q.HTTP, q.Core.Sizes.API, emptyAllowed)
 	q.Note(q.Query.Err())
 	q.Note(err)

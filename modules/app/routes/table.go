@@ -2,6 +2,7 @@ package routes
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -46,11 +47,17 @@ type Route[Q any] struct {
 	Organization OrganizationRule
 	Audit        AuditClass
 	Serve        func(Q) (any, error)
+
+	// The rest is for those who read about it: see Gives.
+	name, summary string
+	status        int
+	media         string
+	answer        reflect.Type
 }
 
-// At declares a route.
+// At declares a route. [Route.Gives] declares its answer.
 func At[Q any](method, path string, role Role, organization OrganizationRule, audit AuditClass, serve func(Q) (any, error)) Route[Q] {
-	return Route[Q]{method, path, role, organization, audit, serve}
+	return Route[Q]{Method: method, Path: path, Role: role, Organization: organization, Audit: audit, Serve: serve}
 }
 
 // check reports the parts of a route that are not declared (attack R07).
@@ -66,6 +73,8 @@ func (r Route[Q]) check() error {
 		return fmt.Errorf("route %s %s: unknown audit class %q", r.Method, r.Path, r.Audit)
 	case (r.Role == Public) != (r.Organization == NoOrganization):
 		return fmt.Errorf("route %s %s: a route without an organization is public, and only that", r.Method, r.Path)
+	case r.summary == "" || r.status == 0:
+		return fmt.Errorf("route %s %s: neither its meaning nor its answer is declared", r.Method, r.Path)
 	}
 	return nil
 }

@@ -14,13 +14,13 @@ func nothing(*Request) (any, error) { return nil, nil }
 var sample = func() Table[*Request] {
 	var all []Route[*Request]
 	for _, path := range []string{"/api/servers", "/api/servers/{server_id}", "/api/servers/{server_id}/connection", "/api/servers/by-slug/{slug}", "/api/servers/by-slug/{slug}/connection"} {
-		all = append(all, At(http.MethodGet, path, User, OwnOrganization, AuditRead, nothing))
+		all = append(all, At(http.MethodGet, path, User, OwnOrganization, AuditRead, nothing).Gives("Does nothing.", nil))
 	}
 	return MustTable(all...)
 }()
 
 func TestEveryRouteIsDeclared(t *testing.T) {
-	full := At(http.MethodGet, "/x", User, OwnOrganization, AuditRead, nothing)
+	full := At(http.MethodGet, "/x", User, OwnOrganization, AuditRead, nothing).Gives("Does nothing.", nil)
 	for _, tt := range []struct {
 		name  string
 		spoil func(*Route[*Request])
@@ -32,6 +32,8 @@ func TestEveryRouteIsDeclared(t *testing.T) {
 		{"R07 organization", func(r *Route[*Request]) { r.Organization = "" }},
 		{"R07 audit", func(r *Route[*Request]) { r.Audit = "" }},
 		{"R07 function", func(r *Route[*Request]) { r.Serve = nil }},
+		{"without a meaning", func(r *Route[*Request]) { r.summary = "" }},
+		{"without an answer", func(r *Route[*Request]) { r.status = 0 }},
 		{"R07 public with an organization", func(r *Route[*Request]) { r.Role = Public }},
 		{"R07 without an organization", func(r *Route[*Request]) { r.Organization = NoOrganization }},
 	} {
@@ -101,7 +103,7 @@ func TestLiteralSegmentsComeFirst(t *testing.T) {
 	paths := []string{"/a/{x}/c", "/a/b/{y}", "/a/{x}/{y}", "/a/b/c"}
 	var routes []Route[*Request]
 	for _, path := range paths {
-		routes = append(routes, At(http.MethodGet, path, User, OwnOrganization, AuditRead, nothing))
+		routes = append(routes, At(http.MethodGet, path, User, OwnOrganization, AuditRead, nothing).Gives("Does nothing.", nil))
 	}
 	for _, order := range [][]int{{0, 1, 2, 3}, {3, 2, 1, 0}, {2, 0, 3, 1}} {
 		var shuffled []Route[*Request]

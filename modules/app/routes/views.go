@@ -1,6 +1,10 @@
 package routes
 
-import "time"
+import (
+	"time"
+
+	"github.com/durward-gateway/durward/internal/api/schema"
+)
 
 // Instant is a time in the form of the API: RFC 3339 in UTC, always with six digits of a second.
 type Instant time.Time
@@ -8,6 +12,11 @@ type Instant time.Time
 // MarshalJSON implements json.Marshaler.
 func (i Instant) MarshalJSON() ([]byte, error) {
 	return []byte(time.Time(i).UTC().Format(`"2006-01-02T15:04:05.000000Z"`)), nil
+}
+
+// JSONSchema implements schema.Described.
+func (Instant) JSONSchema() *schema.Schema {
+	return &schema.Schema{Type: schema.Types{schema.String}, Format: "date-time"}
 }
 
 // List keeps an empty list from being null.
