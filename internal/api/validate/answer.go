@@ -8,7 +8,7 @@ func (Problems) JSONSchema() *schema.Schema {
 	problem := &schema.Schema{
 		Type: schema.Types{schema.Object}, Required: []string{"loc", "msg", "type"},
 		Properties: map[string]*schema.Schema{
-			"loc": {Type: schema.Types{schema.Array}, Items: &schema.Schema{Type: schema.Types{schema.String, schema.Integer}}, Description: "body, query or path, then names and indexes"},
+			"loc": {Type: schema.Types{schema.Array}, Items: &schema.Schema{}, Description: "body, query or path, then names and indexes"},
 			"msg": text, "type": text, "input": {}, "ctx": {Type: schema.Types{schema.Object}},
 		},
 	}
