@@ -1,6 +1,7 @@
 package oauthserver
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -126,40 +127,36 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if !s.tickets.spend(t) {
-		s.fail(w, http.StatusBadRequest, "The form was sent already. Start again from the application.")
+		s.fail(w, http.StatusBadRequest, "The form was sent already, or is too old. Start again from the application.")
 		return
 	}
 	if denied {
 		s.answer(w, r, t.Request.RedirectURI, t.Request.State, url.Values{"error": {"access_denied"}})
 		return
 	}
-	value, err := s.newCode(t.Request, subject)
-	if err != nil {
-		s.answer(w, r, t.Request.RedirectURI, t.Request.State, authserver.ErrorAnswer(err))
-		return
-	}
-	s.answer(w, r, t.Request.RedirectURI, t.Request.State, url.Values{"code": {value}})
+	s.answer(w, r, t.Request.RedirectURI, t.Request.State, url.Values{"code": {s.newCode(t.Request, subject)}})
 }
 
-func (s *Server) newCode(req authserver.Authorization, subject string) (string, error) {
+// newCode makes a code. When there are too many, the oldest one goes, first of those that were redeemed: they are only kept to
+// notice when they come twice.
+func (s *Server) newCode(req authserver.Authorization, subject string) string {
 	now := s.config.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.codes) >= maxCodes {
-		for key, c := range s.codes {
-			if !now.Before(c.forget) {
-				delete(s.codes, key)
+	maps.DeleteFunc(s.codes, func(_ string, c *code) bool { return !now.Before(c.forget) })
+	for len(s.codes) >= maxCodes {
+		delete(s.codes, first(s.codes, func(c *code) time.Time {
+			if c.spent {
+				return c.login.Add(-codeMemory)
 			}
-		}
-		if len(s.codes) >= maxCodes {
-			return "", authserver.Invalid("temporarily_unavailable", "too many logins are under way")
-		}
+			return c.login
+		}))
 	}
 	value := authserver.Random()
 	s.codes[authserver.HashSecret(value)] = &code{
 		Authorization: req, subject: subject, login: now, expires: now.Add(codeLifetime), forget: now.Add(codeMemory), grantID: authserver.Random(),
 	}
-	return value, nil
+	return value
 }
 
 // answer sends the browser to a redirect URI that was checked against the client.

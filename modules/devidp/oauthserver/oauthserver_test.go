@@ -1,8 +1,9 @@
 package oauthserver
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -16,11 +17,16 @@ import (
 	"github.com/durward-gateway/durward/internal/identity/authserver"
 )
 
+var grants = []string{authserver.GrantCode, authserver.GrantRefresh}
+
 func open(t *testing.T, dir string, now func() time.Time) *Server {
 	t.Helper()
 	s, err := Open(Config{
 		Issuer: "http://127.0.0.1:1/as", StatePath: filepath.Join(dir, "state.json"), Now: now, Pick: `<button name="user" value="u">u</button>`, PickField: "user",
-		Clients: []authserver.Client{PublicClient("public", ""), ConfidentialClient("machine", "", "machine-secret")},
+		Clients: []authserver.Client{
+			{ID: "public", AuthMethod: authserver.AuthNone, GrantTypes: grants},
+			{ID: "confidential", AuthMethod: authserver.AuthBasic, SecretHash: authserver.HashSecret("secret"), GrantTypes: grants},
+		},
 		Subject: func(picked string) (string, error) { return picked, nil }, Scopes: func(s []string) ([]string, error) { return s, nil },
 		AccessLifetime: time.Minute, TokenPrefix: "t_",
 	})
@@ -100,39 +106,94 @@ func TestPruneKeepsWithinBounds(t *testing.T) {
 	}
 }
 
+// TestCodesAreBounded checks that nobody is refused when there are many logins: redeemed codes are forgotten first, then the
+// oldest one.
 func TestCodesAreBounded(t *testing.T) {
 	at := time.Unix(1_000_000, 0)
 	s := open(t, t.TempDir(), func() time.Time { return at })
-	for range maxCodes {
-		if _, err := s.newCode(authserver.Authorization{}, "u"); err != nil {
-			t.Fatal(err)
-		}
+	challenge := sha256.Sum256([]byte(strings.Repeat("v", 43)))
+	request := authserver.Authorization{ClientID: "public", RedirectURI: "http://127.0.0.1/cb", Challenge: base64.RawURLEncoding.EncodeToString(challenge[:])}
+	redeem := func(code, client string) (int, map[string]any) {
+		return post(s.Token(), form, url.Values{
+			"grant_type": {"authorization_code"}, "client_id": {client}, "code": {code}, "redirect_uri": {request.RedirectURI}, "code_verifier": {strings.Repeat("v", 43)},
+		}.Encode())
 	}
-	var refused *authserver.Error
-	if _, err := s.newCode(authserver.Authorization{}, "u"); !errors.As(err, &refused) || refused.Code != "temporarily_unavailable" {
-		t.Errorf("one code too many: %v", err)
+	var codes []string
+	for range maxCodes {
+		codes = append(codes, s.newCode(request, "u"))
+		at = at.Add(time.Millisecond)
+	}
+	if status, m := redeem(codes[500], "public"); status != 200 {
+		t.Fatalf("%d %v", status, m)
+	}
+	codes = append(codes, s.newCode(request, "u"))
+	if status, m := redeem(codes[0], "public"); status != 200 {
+		t.Errorf("the oldest code, with a redeemed one to forget: %d %v", status, m)
+	}
+	at = at.Add(time.Millisecond)
+	for range 2 { // code 0 is redeemed by now, and goes before code 1
+		codes = append(codes, s.newCode(request, "u"))
+	}
+	if status, m := redeem(codes[1], "public"); status != 400 || m["error"] != "invalid_grant" {
+		t.Errorf("the oldest code, with too many: %d %v", status, m)
+	}
+	if status, m := redeem(codes[2], "public"); status != 200 || len(s.codes) != maxCodes {
+		t.Errorf("the next one: %d %v, %d codes", status, m, len(s.codes))
 	}
 	at = at.Add(codeMemory)
-	if _, err := s.newCode(authserver.Authorization{}, "u"); err != nil || len(s.codes) != 1 {
-		t.Errorf("later: %v, %d codes", err, len(s.codes))
+	if s.newCode(request, "u"); len(s.codes) != 1 {
+		t.Errorf("later: %d codes", len(s.codes))
 	}
 }
 
+// TestCodesOfOthers checks that a code and a refresh token are of no use to another client.
+func TestCodesOfOthers(t *testing.T) {
+	s := open(t, t.TempDir(), time.Now)
+	challenge := sha256.Sum256([]byte(strings.Repeat("v", 43)))
+	code := s.newCode(authserver.Authorization{ClientID: "public", Challenge: base64.RawURLEncoding.EncodeToString(challenge[:])}, "u")
+	other := url.Values{"client_id": {"confidential"}, "client_secret": {"secret"}, "grant_type": {"authorization_code"}, "code": {code}, "code_verifier": {strings.Repeat("v", 43)}}
+	if status, m := post(s.Token(), form, other.Encode()); status != 400 || m["error"] != "invalid_grant" {
+		t.Errorf("a code: %d %v", status, m)
+	}
+	g := Grant{ID: "g", ClientID: "public", Subject: "u"}
+	answer, err := s.issue(g, g, true, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other = url.Values{"client_id": {"confidential"}, "client_secret": {"secret"}, "grant_type": {"refresh_token"}, "refresh_token": {answer["refresh_token"].(string)}}
+	if status, m := post(s.Token(), form, other.Encode()); status != 400 || m["error"] != "invalid_grant" {
+		t.Errorf("a refresh token: %d %v", status, m)
+	}
+}
+
+// TestTicketsAreBoundedAndGoodOnce checks that nobody is refused when many forms were sent, but those whose page was
+// opened before the ones that are forgotten.
 func TestTicketsAreBoundedAndGoodOnce(t *testing.T) {
 	at := time.Unix(1_000_000, 0)
 	k := newTickets(func() time.Time { return at })
-	for i := range maxTickets {
-		one := ticket{ID: strconv.Itoa(i), Expires: at.Add(time.Minute).Unix()}
-		if !k.spend(one) || i == 0 && k.spend(one) {
+	issue := func(id string) ticket {
+		at = at.Add(time.Millisecond)
+		return ticket{ID: id, Expires: at.Add(ticketLifetime).UnixNano()}
+	}
+	early := issue("early")
+	first := issue("first")
+	if !k.spend(first) || k.spend(first) {
+		t.Fatal("a ticket is not good once")
+	}
+	for i := range maxTickets - 1 {
+		if !k.spend(issue(strconv.Itoa(i))) {
 			t.Fatalf("ticket %d", i)
 		}
 	}
-	if k.spend(ticket{ID: "more", Expires: at.Add(time.Minute).Unix()}) {
-		t.Error("a spent ticket would have to be forgotten for this one")
+	if !k.spend(issue("more")) || len(k.used) != maxTickets {
+		t.Errorf("one more ticket is refused, or %d are kept", len(k.used))
 	}
-	at = at.Add(time.Minute)
-	if !k.spend(ticket{ID: "later", Expires: at.Add(time.Minute).Unix()}) {
-		t.Error("expired tickets are not forgotten")
+	if k.spend(first) || k.spend(early) {
+		t.Error("a ticket that may have been spent is good")
+	}
+	at = at.Add(ticketLifetime)
+	if !k.spend(issue("later")) || len(k.used) != 1 {
+		t.Errorf("%d expired tickets are kept", len(k.used))
 	}
 }
 
@@ -144,23 +205,23 @@ func TestNothingIsIssuedThatIsNotStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := open(t, dir, time.Now)
-	body := url.Values{"grant_type": {"client_credentials"}, "client_id": {"machine"}, "client_secret": {"machine-secret"}}.Encode()
-	status, m := post(s.Token(), form, body)
-	token, _ := m["access_token"].(string)
-	if g, ok := s.Lookup(token); status != 200 || !ok || g.ClientID != "machine" || g.Subject != "" {
-		t.Fatalf("%d %v", status, m)
-	}
 	g := Grant{ID: "g", ClientID: "public", Subject: "u"}
 	answer, err := s.issue(g, g, true, "")
 	if err != nil {
 		t.Fatal(err)
 	}
+	if found, ok := s.Lookup(answer["access_token"].(string)); !ok || found.ClientID != "public" || found.Subject != "u" {
+		t.Fatalf("%v %v", answer, found)
+	}
+	challenge := sha256.Sum256([]byte(strings.Repeat("v", 43)))
+	code := s.newCode(authserver.Authorization{ClientID: "public", Challenge: base64.RawURLEncoding.EncodeToString(challenge[:])}, "u")
+	redeem := url.Values{"grant_type": {"authorization_code"}, "client_id": {"public"}, "code": {code}, "code_verifier": {strings.Repeat("v", 43)}}.Encode()
 	refresh := url.Values{"grant_type": {"refresh_token"}, "client_id": {"public"}, "refresh_token": {answer["refresh_token"].(string)}}.Encode()
 	if err := os.Rename(dir, dir+"-away"); err != nil {
 		t.Fatal(err)
 	}
-	for _, b := range []string{body, refresh} {
-		status, m = post(s.Token(), form, b)
+	for _, b := range []string{redeem, refresh} {
+		status, m := post(s.Token(), form, b)
 		if description, _ := m["error_description"].(string); status != 500 || m["error"] != "server_error" || m["access_token"] != nil || strings.Contains(description, dir) {
 			t.Errorf("%d %v", status, m)
 		}

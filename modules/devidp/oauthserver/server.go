@@ -1,7 +1,7 @@
 // Package oauthserver is the OAuth 2.1 authorization server that the development identity provider and the demo third
-// party share: authorization codes with PKCE S256, refresh tokens with rotation and reuse detection, client
-// credentials, dynamic registration, client-id metadata documents and revocation. Its owner decides the form of its
-// tokens, the users who may log in and the scopes: see Config.
+// party share: authorization codes with PKCE S256, refresh tokens with rotation and reuse detection, dynamic
+// registration and revocation. Its owner decides the form of its tokens, the users who may log in and the scopes: see
+// Config.
 //
 // Everything is bounded, and nothing secret is stored in the clear. Data that must survive a restart is on disk before
 // the answer is sent. It is for development: there are no passwords.
@@ -19,8 +19,8 @@ import (
 	"github.com/durward-gateway/durward/modules/devidp/statefile"
 )
 
-// These are the bounds. Requests beyond a bound are refused, or the oldest entries are dropped where their owners can
-// come back without harm.
+// These are the bounds. Beyond a bound the oldest entries are dropped, whose owners can come back without harm, or
+// requests are refused.
 const (
 	maxCodes        = 1_000
 	maxTickets      = 10_000

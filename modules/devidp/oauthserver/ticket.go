@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -21,11 +22,13 @@ type tickets struct {
 
 	mu   sync.Mutex
 	used map[string]time.Time // id -> end of the ticket
+	// forgotten is the latest end of a spent ticket that had to be forgotten before: older ones cannot be told from it.
+	forgotten time.Time
 }
 
 type ticket struct {
 	ID      string                   `json:"id"`
-	Expires int64                    `json:"exp"` // Unix seconds
+	Expires int64                    `json:"exp"` // Unix nanoseconds
 	Request authserver.Authorization `json:"request"`
 }
 
@@ -37,7 +40,7 @@ func newTickets(now func() time.Time) *tickets {
 
 // issue returns a ticket for a request.
 func (t *tickets) issue(r authserver.Authorization) (string, error) {
-	b, err := json.Marshal(ticket{ID: authserver.Random(), Expires: t.now().Add(ticketLifetime).Unix(), Request: r})
+	b, err := json.Marshal(ticket{ID: authserver.Random(), Expires: t.now().Add(ticketLifetime).UnixNano(), Request: r})
 	if err != nil {
 		return "", err
 	}
@@ -53,26 +56,27 @@ func (t *tickets) open(s string) (ticket, bool) {
 	if !found || errPayload != nil || errMAC != nil || !hmac.Equal(mac, t.sign(b)) || json.Unmarshal(b, &k) != nil {
 		return ticket{}, false
 	}
-	return k, t.now().Unix() < k.Expires
+	return k, t.now().UnixNano() < k.Expires
 }
 
-// spend reports whether a ticket was still valid, and makes it invalid. When there are too many spent tickets to
-// remember, no ticket is valid.
+// spend reports whether a ticket was still valid, and makes it invalid. When there are too many spent tickets to remember,
+// the one that ends first is forgotten, and every ticket that ends no later is invalid: their pages were opened before.
 func (t *tickets) spend(k ticket) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	now := t.now()
-	if len(t.used) >= maxTickets {
-		for id, expires := range t.used {
-			if !now.Before(expires) {
-				delete(t.used, id)
-			}
-		}
-	}
-	if _, used := t.used[k.ID]; used || len(t.used) >= maxTickets {
+	now, ends := t.now(), time.Unix(0, k.Expires)
+	if _, used := t.used[k.ID]; used || !ends.After(t.forgotten) {
 		return false
 	}
-	t.used[k.ID] = time.Unix(k.Expires, 0)
+	if len(t.used) >= maxTickets {
+		maps.DeleteFunc(t.used, func(_ string, expires time.Time) bool { return !now.Before(expires) })
+	}
+	if len(t.used) >= maxTickets {
+		id := first(t.used, func(expires time.Time) time.Time { return expires })
+		t.forgotten = t.used[id]
+		delete(t.used, id)
+	}
+	t.used[k.ID] = ends
 	return true
 }
 
