@@ -32,7 +32,7 @@ type machines struct {
 func newMachines(t *testing.T) *machines {
 	t.Helper()
 	m := &machines{dev: devGateway(t, "", ""), t: t}
-	m.boss, m.eve = m.tokenOf(t, "admin@example.test"), m.tokenOf(t, "eve@rival.test")
+	m.boss, m.eve = m.tokenWith(t, "admin@example.test", "dev-console"), m.tokenWith(t, "eve@rival.test", "dev-console")
 	entry := m.made(m.boss, "/api/server-directory", members{"name": "Tools", "url": newMCPServer(t, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true}).url, "provider": "none", "requires_auth": false})
 	server := m.made(m.boss, "/api/servers?test=false", members{"name": "Tools", "mcp_server_directory_id": entry["id"]})
 	m.serverID, _ = server["id"].(string)

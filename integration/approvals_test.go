@@ -28,11 +28,7 @@ var approvalPage = regexp.MustCompile(`(http://127\.0\.0\.1:[0-9]+)/approvals/([
 // consoleToken returns a token of the client with which developers decide on held calls.
 func (d *dev) consoleToken(t *testing.T) string {
 	t.Helper()
-	got := d.home.command(t, "token", "--as", clientUser, "--agent", "dev-console", "--url", d.url)
-	if got.code != 0 {
-		t.Fatalf("token: exit code %d: %s", got.code, got.stderr)
-	}
-	return strings.TrimSpace(got.stdout)
+	return d.tokenWith(t, clientUser, "dev-console")
 }
 
 // callTool calls a tool of the demo server as a client of 2026-07-28 that cannot ask its user, and returns the answer.

@@ -79,7 +79,7 @@ func TestSessions(t *testing.T) {
 		if got := editor.try("/api/servers", first); got != http.StatusOK {
 			t.Errorf("alice's token after bob's try: %d", got)
 		}
-		if got := d.sessionsOf(t, admin, ""); len(got) != 0 {
+		if got := d.sessionsOf(t, admin, ""); len(got) != 1 || got[0]["client_id"] != "dev-agent" {
 			t.Errorf("an administrator's own: %v", got)
 		}
 		if got := d.sessionsOf(t, admin, "?user_id="+user); len(got) != 2 {

@@ -36,7 +36,7 @@ func TestBrowserApproves(t *testing.T) {
 
 	address := hold(t, `{"id":4}`)
 	p := b.Open(address)
-	b.Contains(p, "Development console", clientUser)
+	b.Contains(p, loginTitle, clientUser)
 	p = b.Click(clientUser)
 	if p.URL != address {
 		t.Errorf("the browser ended at %s instead of %s", p.URL, address)
@@ -72,7 +72,7 @@ func TestBrowserApproves(t *testing.T) {
 		b.Picture("deception")
 	})
 	b.Contains(b.Click("Log out"), "You are logged out")
-	b.Contains(b.Open(d.url+"/approvals"), "Development console")
+	b.Contains(b.Open(d.url+"/approvals"), loginTitle)
 	d.process.stop(t)
 	d.process.checkLog(t)
 }
@@ -173,7 +173,7 @@ func TestBrowserLooksAround(t *testing.T) {
 	}
 	request.Header.Set("Authorization", "Bearer "+d.tokenOf(t, "admin@example.test"))
 	status, body := devAnswer(t, request)
-	if _, record, found := strings.Cut(body, `"event":"credential.deleted"`); status != http.StatusOK || !found || !strings.Contains(record[:min(len(record), 200)], `"client":"dev-console"`) {
+	if _, record, found := strings.Cut(body, `"event":"credential.deleted"`); status != http.StatusOK || !found || !strings.Contains(record[:min(len(record), 200)], `"client":"durward"`) {
 		t.Errorf("the audit log has it not, or not by whom: %d %s", status, body)
 	}
 	b.Contains(b.Follow("Your MCP servers"), "not connected", "Connect your account")
@@ -210,7 +210,7 @@ func TestBrowserLogsInToConnect(t *testing.T) {
 
 	b.Open(d.authURL(t, alice, ""))
 	b.Click("Connect")
-	p := b.Until("Development console")
+	p := b.Until(loginTitle)
 	b.Contains(p, "bob@example.test")
 	b.Contains(b.Click("bob@example.test"), "The account was not connected", "nothing was stored")
 	b.Picture("somebody-else")
@@ -222,7 +222,7 @@ func TestBrowserLogsInToConnect(t *testing.T) {
 
 	b.Open(d.authURL(t, alice, landing+"/app"))
 	b.Click("Connect")
-	b.Until("Development console")
+	b.Until(loginTitle)
 	p = b.Click(clientUser)
 	if p.URL != landing+"/app?status=connected&server=demo" {
 		t.Errorf("the browser ended at %s", p.URL)

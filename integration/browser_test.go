@@ -79,19 +79,23 @@ func TestBrowser(t *testing.T) {
 		verifier := rand.Text() + rand.Text()
 		challenge := sha256.Sum256([]byte(verifier))
 		query := url.Values{
-			"response_type": {"code"}, "client_id": {"dev-agent"}, "redirect_uri": {landing + "/login"}, "state": {"state-1"},
+			"response_type": {"code"}, "client_id": {"dev-agent"}, "redirect_uri": {landing + "/callback"}, "state": {"state-1"},
 			"code_challenge": {base64url(challenge[:])}, "code_challenge_method": {"S256"}, "resource": {d.url + "/mcp/demo"},
 		}
-		p := b.Open(d.url + "/dev/idp/authorize?" + query.Encode())
-		b.Contains(p, "dev-agent", "alice@example.test", "eve@rival.test")
+		p := b.Open(d.url + "/oauth/authorize?" + query.Encode())
+		b.Contains(p, loginTitle, "The gateway", "durward", "alice@example.test", "eve@rival.test")
 		b.Picture("login")
 		p = b.Click("bob@example.test")
+		b.Contains(p, "Let Development agent act for you?", "set up by the gateway's operator", "bob@example.test")
+		p = b.Click("Let it act for me")
+		b.Contains(p, "Connect your account at Demo?")
+		p = b.Click("Later")
 		back, err := url.Parse(p.URL)
-		if err != nil || !strings.HasPrefix(p.URL, landing+"/login?") || back.Query().Get("state") != "state-1" {
+		if err != nil || !strings.HasPrefix(p.URL, landing+"/callback?") || back.Query().Get("state") != "state-1" {
 			t.Fatalf("the browser ended at %s", p.URL)
 		}
-		response, err := newClient(t).PostForm(d.url+"/dev/idp/token", url.Values{
-			"grant_type": {"authorization_code"}, "code": {back.Query().Get("code")}, "redirect_uri": {landing + "/login"},
+		response, err := newClient(t).PostForm(d.url+"/oauth/token", url.Values{
+			"grant_type": {"authorization_code"}, "code": {back.Query().Get("code")}, "redirect_uri": {landing + "/callback"},
 			"client_id": {"dev-agent"}, "code_verifier": {verifier},
 		})
 		if err != nil {
@@ -104,8 +108,11 @@ func TestBrowser(t *testing.T) {
 		if err := json.NewDecoder(response.Body).Decode(&tokens); err != nil || response.StatusCode != http.StatusOK {
 			t.Fatalf("token endpoint: %s, %v", response.Status, err)
 		}
-		if claims := devClaims(t, tokens.AccessToken); claims["email"] != "bob@example.test" {
-			t.Errorf("logged in as %v", claims["email"])
+		if status, body := d.api(t, tokens.AccessToken, http.MethodGet, "/api/servers"); status != http.StatusUnauthorized {
+			t.Errorf("a token for the server demo alone opens the API: %d %s", status, body)
+		}
+		if claims := devClaims(t, tokens.AccessToken); claims["sub"] != devClaims(t, d.tokenOf(t, "bob@example.test"))["sub"] || claims["aud"] != d.url+"/mcp/demo" {
+			t.Errorf("logged in as %v", claims)
 		}
 	})
 	d.process.stop(t)

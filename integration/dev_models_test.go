@@ -21,9 +21,15 @@ func (d *dev) asked(t *testing.T, token, method, path, body string) (int, string
 	return devAnswer(t, request)
 }
 
+// tokenOf returns a token of the client that stands for an agent.
 func (d *dev) tokenOf(t *testing.T, user string) string {
 	t.Helper()
-	got := d.home.command(t, "token", "--as", user, "--url", d.url)
+	return d.tokenWith(t, user, "dev-agent")
+}
+
+func (d *dev) tokenWith(t *testing.T, user, client string) string {
+	t.Helper()
+	got := d.home.command(t, "token", "--as", user, "--agent", client, "--url", d.url)
 	if got.code != 0 {
 		t.Fatalf("token: exit code %d: %s", got.code, got.stderr)
 	}

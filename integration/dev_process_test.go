@@ -111,11 +111,7 @@ func (d *dev) end(t *testing.T, signal syscall.Signal) int {
 
 func (d *dev) token(t *testing.T) string {
 	t.Helper()
-	got := d.home.command(t, "token", "--as", "alice@example.test", "--url", d.url)
-	if got.code != 0 {
-		t.Fatalf("token: exit code %d: %s", got.code, got.stderr)
-	}
-	return strings.TrimSpace(got.stdout)
+	return d.tokenOf(t, "alice@example.test")
 }
 
 // api asks the platform API and returns the status and the body.

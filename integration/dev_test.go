@@ -169,6 +169,9 @@ func TestDevTourFails(t *testing.T) {
 	}
 }
 
+// devService is the id of the agent without a person of development mode.
+const devService = "0198f2c4-0000-7000-8000-0000000000d5"
+
 func TestDevToken(t *testing.T) {
 	home := newDevHome(t)
 	d := home.start(t)
@@ -177,10 +180,9 @@ func TestDevToken(t *testing.T) {
 		arguments []string
 		want      map[string]any
 	}{
-		{"a user", []string{"--as", "alice@example.test"}, map[string]any{"email": "alice@example.test", "azp": "dev-agent", "organization_slug": "acme"}},
-		{"another agent", []string{"--as", "eve@rival.test", "--agent", "dev-console"}, map[string]any{"email": "eve@rival.test", "azp": "dev-console"}},
-		{"a user through the service", []string{"--as", "bob@example.test", "--agent", "dev-service"}, map[string]any{"email": "bob@example.test", "azp": "dev-service"}},
-		{"the service itself", []string{"--agent", "dev-service"}, map[string]any{"client_id": "dev-service", "email": nil}},
+		{"a user", []string{"--as", "alice@example.test"}, map[string]any{"client_id": "dev-agent", "azp": nil, "email": nil}},
+		{"another agent", []string{"--as", "eve@rival.test", "--agent", "dev-console"}, map[string]any{"client_id": "dev-console"}},
+		{"the service itself", []string{"--agent", "dev-service"}, map[string]any{"client_id": devService, "sub": devService, "sid": nil}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := home.command(t, append([]string{"token", "--url", d.url + "/"}, test.arguments...)...)
@@ -188,10 +190,14 @@ func TestDevToken(t *testing.T) {
 				t.Fatalf("exit code %d, standard output %q, standard error %q", got.code, got.stdout, got.stderr)
 			}
 			claims := devClaims(t, got.stdout)
+			test.want["iss"], test.want["aud"] = d.url, d.url
 			for name, want := range test.want {
 				if claims[name] != want {
 					t.Errorf("%s is %v, want %v", name, claims[name], want)
 				}
+			}
+			if status, body := d.api(t, strings.TrimSpace(got.stdout), http.MethodGet, "/api/servers"); status != http.StatusOK {
+				t.Errorf("the API answers %d %s", status, body)
 			}
 		})
 	}
@@ -201,7 +207,8 @@ func TestDevToken(t *testing.T) {
 		want      []string // in the message
 	}{
 		{"unknown user", []string{"--as", "mallory@example.test", "--url", d.url}, []string{"mallory@example.test", "alice@example.test", "eve@rival.test"}},
-		{"unknown agent", []string{"--as", "alice@example.test", "--agent", "stranger", "--url", d.url}, []string{"client is not known"}},
+		{"unknown agent", []string{"--as", "alice@example.test", "--agent", "stranger", "--url", d.url}, []string{"does not know the client"}},
+		{"a user through the service", []string{"--as", "alice@example.test", "--agent", "dev-service", "--url", d.url}, []string{"without a person", "--as"}},
 		{"nobody", []string{"--url", d.url}, []string{"--as"}},
 		{"another name of the gateway", []string{"--as", "alice@example.test", "--url", strings.Replace(d.url, "127.0.0.1", "localhost", 1)}, []string{d.url}},
 		{"nothing listens", []string{"--as", "alice@example.test", "--url", "http://127.0.0.1:" + freePort(t)}, []string{"cannot connect", "durward dev"}},
@@ -310,6 +317,20 @@ func TestDevRestart(t *testing.T) {
 			}
 			if got := d.whoami(t, after); got != "somebody-else" {
 				t.Errorf("whoami answers %q", got)
+			}
+			// The clients are the same agents at the new address, under whatever name of their issuer.
+			admin := d.tokenOf(t, "admin@example.test")
+			if status, body := d.api(t, admin, http.MethodGet, "/api/agents?search=dev-"); status != http.StatusOK || strings.Count(body, `"external_id":"dev-`) != 3 {
+				t.Errorf("agents: %d %s", status, body)
+			}
+			for _, issuer := range []string{"", d.url, d.url + "/dev/idp"} {
+				body := `{"application_directory":{"external_id":"dev-agent","issuer":"` + issuer + `"}}`
+				if issuer == "" {
+					body = `{"application_directory":{"external_id":"dev-agent"}}`
+				}
+				if status, said := d.asked(t, admin, http.MethodPost, "/api/agents", body); status != http.StatusConflict {
+					t.Errorf("dev-agent of %q once more: %d %s", issuer, status, said)
+				}
 			}
 			// Connecting anew works at the new address too.
 			d.tour(t)

@@ -365,7 +365,7 @@ func TestUnconnectedClients(t *testing.T) {
 				t.Fatalf("led to %q, %v", address, err)
 			}
 			p := b.Open(address)
-			if strings.Contains(p.Text, "Development console") {
+			if strings.Contains(p.Text, loginTitle) {
 				p = b.Click(clientUser)
 			}
 			b.Contains(p, "Connect")

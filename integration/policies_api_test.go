@@ -310,7 +310,7 @@ func TestAgentRules(t *testing.T) {
 func TestDevAgents(t *testing.T) {
 	d := newDevHome(t).start(t)
 	status, body := d.api(t, d.token(t), http.MethodGet, "/api/agents?search=dev-&agent_type=internal")
-	if status != http.StatusOK || !strings.Contains(body, `"dev-agent"`) || !strings.Contains(body, `"dev-console"`) {
+	if status != http.StatusOK || !strings.Contains(body, `"dev-agent"`) || !strings.Contains(body, `"dev-console"`) || !strings.Contains(body, `"dev-service"`) {
 		t.Errorf("%d %s", status, body)
 	}
 }

@@ -17,6 +17,9 @@ import (
 	"testing"
 )
 
+// loginTitle is the title of the development identity provider's page.
+const loginTitle = "Log in as one of these users"
+
 // person is a user with a browser: it keeps cookies, and follows redirects one at a time.
 type person struct {
 	t      *testing.T
@@ -191,8 +194,8 @@ func TestSession(t *testing.T) {
 	alice := newPerson(t)
 	// A user who asks for a page first logs in, and comes back to it.
 	page := alice.visit(d.url + "/approvals?from=mail")
-	if !strings.Contains(string(page.body), "dev-console") {
-		t.Fatalf("no login page of the console: %s", page.body)
+	if !strings.Contains(string(page.body), loginTitle) {
+		t.Fatalf("no login page: %s", page.body)
 	}
 	page = alice.pick(page, "alice@example.test").want(t, http.StatusOK)
 	if last := alice.seen[len(alice.seen)-1].url.String(); last != d.url+"/approvals?from=mail" {
@@ -229,7 +232,7 @@ func TestSession(t *testing.T) {
 			t.Fatal(err)
 		}
 		request.Header.Set("Authorization", "Bearer "+d.token(t))
-		if a := newPerson(t).send(request); !strings.Contains(string(a.body), "dev-console") {
+		if a := newPerson(t).send(request); !strings.Contains(string(a.body), loginTitle) {
 			t.Errorf("a token opens a page: %d %s", a.status, a.body)
 		}
 	})
@@ -310,7 +313,7 @@ func TestSession(t *testing.T) {
 		if c := alice.cookie(session); c == nil || c.MaxAge != -1 {
 			t.Errorf("the session stays: %+v", c)
 		}
-		if a := alice.visit(d.url + "/approvals"); !strings.Contains(string(a.body), "dev-console") {
+		if a := alice.visit(d.url + "/approvals"); !strings.Contains(string(a.body), loginTitle) {
 			t.Errorf("still logged in: %s", a.body)
 		}
 	})
@@ -433,12 +436,12 @@ func TestSessionOfOthers(t *testing.T) {
 	t.Run("a revoked user", func(t *testing.T) {
 		p := newPerson(t)
 		p.login(d.url, "bob@example.test").want(t, http.StatusOK)
-		admin := strings.TrimSpace(d.home.command(t, "token", "--as", "admin@example.test", "--url", d.url).stdout)
-		bob := devClaims(t, strings.TrimSpace(d.home.command(t, "token", "--as", "bob@example.test", "--url", d.url).stdout))["sub"]
+		admin := d.tokenOf(t, "admin@example.test")
+		bob := devClaims(t, d.tokenOf(t, "bob@example.test"))["sub"]
 		if status, body := d.api(t, admin, http.MethodPost, fmt.Sprintf("/api/users/%v/revoke", bob)); status != http.StatusOK && status != http.StatusNoContent {
 			t.Fatalf("revoke: %d %s", status, body)
 		}
-		if a := p.visit(d.url + "/approvals"); !strings.Contains(string(a.body), "dev-console") {
+		if a := p.visit(d.url + "/approvals"); !strings.Contains(string(a.body), loginTitle) {
 			t.Errorf("R06 a revoked user's session is good: %d %s", a.status, a.body)
 		}
 		p.login(d.url, "bob@example.test").want(t, http.StatusOK) // a user who is not revoked at the identity provider may come again
@@ -575,8 +578,8 @@ func TestConnectCheck(t *testing.T) {
 		}
 	})
 	t.Run("A03 the audit log", func(t *testing.T) {
-		admin := strings.TrimSpace(d.home.command(t, "token", "--as", "admin@example.test", "--url", d.url).stdout)
-		alice, bob := devClaims(t, d.token(t))["sub"], devClaims(t, strings.TrimSpace(d.home.command(t, "token", "--as", "bob@example.test", "--url", d.url).stdout))["sub"]
+		admin := d.tokenOf(t, "admin@example.test")
+		alice, bob := devClaims(t, d.token(t))["sub"], devClaims(t, d.tokenOf(t, "bob@example.test"))["sub"]
 		status, body := d.api(t, admin, http.MethodGet, "/api/audit?kind=login&limit=100")
 		var found struct {
 			Data []struct {
@@ -597,7 +600,7 @@ func TestConnectCheck(t *testing.T) {
 				byBob++
 			case e.Event == "connect.refused" && e.UserID == alice && e.Server == "demo" && e.Detail["browser_user_id"] == nil:
 				byOthers++
-			case e.Event == "login" && e.Client == "dev-console":
+			case e.Event == "login" && e.Client == "durward":
 				logins++
 			}
 		}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/durward-gateway/durward/cmd/commands/login"
 	"github.com/durward-gateway/durward/internal/seal"
-	"github.com/durward-gateway/durward/modules/devidp/idp"
+	"github.com/durward-gateway/durward/modules/devidp/clients"
 )
 
 const tokenTimeout = 30 * time.Second
@@ -23,16 +23,18 @@ func init() {
 	caddycmd.RegisterCommand(caddycmd.Command{
 		Name:  "token",
 		Usage: "--as <user> [--agent <client>] [--url <address>]",
-		Short: "Prints an access token of the development identity provider",
+		Short: "Prints an access token of a running 'durward dev'",
 		Long: `
-Logs in to the identity provider of a running 'durward dev' and prints the access
-token, and nothing else:
+Logs in at the gateway of a running 'durward dev' and prints its access token, and
+nothing else:
 
 	$ TOKEN=$(durward token --as alice@example.test)
 	$ curl -H "Authorization: Bearer $TOKEN" http://127.0.0.1:8080/api/servers
 
-The login is the one that agents use, authorization code with PKCE, through the same
-pages. The token lives for 15 minutes.
+The login is the one of MCP clients, authorization code with PKCE, through the same
+pages: the gateway sends the user to the development identity provider, which is
+what a company's is, and asks whether the client may act for them. The token lives
+for 15 minutes.
 
 --agent dev-service without --as prints a token that this service has for itself
 (client credentials), without a user.
@@ -40,7 +42,7 @@ pages. The token lives for 15 minutes.
 		CobraFunc: func(cmd *cobra.Command) {
 			var o tokenOptions
 			cmd.Flags().StringVar(&o.user, "as", "", "Email of the user who logs in")
-			cmd.Flags().StringVar(&o.agent, "agent", idp.ClientAgent, "OAuth client that asks: "+idp.ClientAgent+", "+idp.ClientConsole+" or "+idp.ClientService)
+			cmd.Flags().StringVar(&o.agent, "agent", clients.Agent, "OAuth client that asks: "+clients.Agent+", "+clients.Console+" or "+clients.Service)
 			cmd.Flags().StringVar(&o.gateway, "url", defaultGateway, "Address of the gateway")
 			cmd.Args = cobra.NoArgs
 			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), cmd.OutOrStdout()) }
@@ -55,16 +57,23 @@ func (o tokenOptions) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if o.user == "" && o.agent != idp.ClientService {
+	switch machine := o.agent == clients.Service; {
+	case o.user == "" && !machine:
 		return errors.New("say who logs in, such as --as alice@example.test")
+	case o.user != "" && machine:
+		return fmt.Errorf("%s is an agent without a person: nobody logs in with it, so leave --as out", clients.Service)
 	}
 	ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
 	defer cancel()
-	provider, err := login.Find(ctx, newClient(), gateway)
-	if err != nil {
+	found, err := login.Find(ctx, newClient(), gateway)
+	unreachable := (*login.UnreachableError)(nil)
+	switch {
+	case errors.As(err, &unreachable), errors.Is(err, login.ErrNotDevelopment):
 		return fmt.Errorf("%w; start `durward dev` in another terminal, or say with --url where it is", err)
+	case err != nil:
+		return err
 	}
-	token, err := o.login(ctx, provider)
+	token, err := o.login(ctx, found)
 	if err != nil {
 		return err
 	}
@@ -72,15 +81,15 @@ func (o tokenOptions) run(ctx context.Context, out io.Writer) error {
 	return err
 }
 
-func (o tokenOptions) login(ctx context.Context, provider *login.Provider) (seal.Secret, error) {
-	as := login.Credentials{ID: o.agent}
-	if o.agent == idp.ClientService {
-		as.Secret = seal.NewSecret(idp.ServiceSecret)
+func (o tokenOptions) login(ctx context.Context, gateway *login.Gateway) (seal.Secret, error) {
+	if o.agent == clients.Service {
+		token, err := gateway.Machine(ctx, clients.ServiceID, seal.NewSecret(clients.ServiceSecret))
+		if err != nil {
+			err = fmt.Errorf("%w; `durward dev --reset` makes %s and its credential anew", err, clients.Service)
+		}
+		return token, err
 	}
-	if o.user == "" {
-		return provider.Client(ctx, as)
-	}
-	session, err := provider.User(ctx, o.user, as)
+	session, err := gateway.User(ctx, o.user, o.agent)
 	if err != nil {
 		return seal.Secret{}, err
 	}

@@ -24,13 +24,14 @@ func init() {
 		Short: "Shows the main job step by step, against a running 'durward dev'",
 		Long: `
 Runs the main job against a running 'durward dev' and shows what each step took and
-what travelled, never a secret: alice logs in, lists the servers, connects an account
-at the demo third party, an MCP client with her token lists and calls tools with that
-account. A call waits until she agrees, one of bob's is denied for its arguments, and
-the administrator reads all of it in the audit log. An event arrives, the account is
-disconnected, and the same client is refused. Then the administrator makes an API key,
-which gets a streamed completion, is sent to a small or a large model by a smart one,
-reaches a limit, shows up in the usage with what it cost, is revoked and refused.
+what travelled, never a secret: alice logs in with the company's account, agrees to a
+client, lists the servers and connects an account at the demo third party. An MCP client
+with her token lists and calls tools with that account. A call waits until she agrees,
+one of bob's is denied for its arguments, and the administrator reads all of it in the
+audit log. An event arrives, the account is disconnected, and the same client is
+refused. Then the administrator makes an API key, which gets a streamed completion, is
+sent to a small or a large model by a smart one, reaches a limit, shows up in the usage
+with what it cost, is revoked and refused.
 
 An account that alice or bob connected before stays as it is; one that the tour
 connects is disconnected at its end. The limit is removed; the revoked key stays in the

@@ -89,7 +89,7 @@ type App struct {
 	Agents *settings.AgentRules `json:"agents,omitempty"`
 
 	// Clients (`azp` of their tokens) with which users decide on held calls out of band. Default: the gateway's own login
-	// client; with the development identity provider, `dev-console`.
+	// client; with the development identity provider, `dev-console` too.
 	ApprovalClients []string `json:"approval_clients,omitempty"`
 
 	// The rules for opening streams of `/sse`. Default: every connected user, unless a rule denies it.

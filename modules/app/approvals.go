@@ -25,13 +25,16 @@ type approvals struct {
 }
 
 // bindApprovals makes the engine. clients lists those with which users decide out of band; when it is empty, users
-// decide with the clients with which they log in at the gateway's own pages.
-func (c *Core) bindApprovals(clients []string) {
+// decide with the clients with which they log in at the gateway's own pages, and with those of development mode.
+func (c *Core) bindApprovals(clients []string, development DevelopmentIdentity) {
 	own := c.Logins.Clients()
 	c.ApprovalClients = clients
 	c.ApprovalPage = len(own) > 0 && (len(clients) == 0 || slices.ContainsFunc(own, func(client string) bool { return slices.Contains(clients, client) }))
 	if len(clients) == 0 {
 		clients = own
+		if development != nil {
+			clients = append(clients, development.Clients().Approval...)
+		}
 	}
 	if len(clients) == 0 {
 		c.Log.Info("nobody can decide on held calls out of band, or make API keys for MCP servers: there is neither a login_client nor approval_clients")

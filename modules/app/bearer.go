@@ -40,10 +40,16 @@ func (c *Core) sharedNow() time.Time { return c.Clock.Shared(time.Now()) }
 
 // bindAuthenticator makes the authenticator, and the authorization server whose tokens it accepts.
 func (a *App) bindAuthenticator(core *Core) (err error) {
-	core.Authorization, err = authorization.New(authorization.Options{
+	options := authorization.Options{
 		PublicURL: core.PublicURL, On: a.AuthorizationServer.On(!a.noPages && core.allLogIn()), Rules: a.AuthorizationServer, Store: core.Store, Keyring: core.Keyring, Guard: core.Guard,
 		Browsers: core.Logins, Issuers: &core.Issuers, Audit: core.Audit, Log: core.Log, Now: core.sharedNow,
-	})
+	}
+	if development := a.Development(); development != nil {
+		options.Rules = options.Rules.With(development.Clients().Known)
+		// It stays the same when the gateway listens on another address, and so do the agents.
+		options.Owner = core.Issuers.Owner(development.IssuerID())
+	}
+	core.Authorization, err = authorization.New(options)
 	if err != nil {
 		return err
 	}

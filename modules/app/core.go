@@ -339,7 +339,7 @@ func (a *App) furnish(ctx context.Context, core *Core) (err error) {
 	core.Accounts = core.newCatalog()
 	core.Audit.SetKeys(core.Keyring.Signer(record.SigningPurpose), core.Keyring.MAC(record.MACPurpose))
 	core.Logins.Browsers = websession.NewSealer(core.Keyring, core.PublicURL, core.sharedNow)
-	core.bindApprovals(a.ApprovalClients)
+	core.bindApprovals(a.ApprovalClients, a.Development())
 	core.Sessions = session.New(core.Keyring.Sealer("mcp session"), time.Now)
 	core.Conversations = conversation.New(conversation.Options{Memory: core.resources.conversations, Store: core.Store, Sessions: core.Sessions, Now: time.Now})
 	core.Questions = session.NewQuestions(core.Keyring.MAC("mcp question"))

@@ -30,6 +30,14 @@ func (c *Core) AuthorizationServers() []string {
 	return c.Issuers.Names()
 }
 
+// AgentIssuer returns the issuer under which the store keeps the clients of an issuer of tokens as agents.
+func (c *Core) AgentIssuer(issuer string) string {
+	if c.Authorization != nil && issuer == c.PublicURL {
+		return c.Authorization.Owner()
+	}
+	return c.Issuers.Owner(issuer)
+}
+
 // ClientScopes lists the scopes that clients should ask for there. The gateway's own tokens have none.
 func (c *Core) ClientScopes() []string {
 	if c.Authorization != nil {

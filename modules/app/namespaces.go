@@ -95,11 +95,21 @@ type DevelopmentIdentity interface {
 	Owns(path string) bool
 	// Records returns the directory entries of development mode.
 	Records() []directory.Record
+	// Clients returns the clients of development mode.
+	Clients() DevelopmentClients
 	// Models returns the models of development mode.
 	Models() DevelopmentModels
 	// Seed makes the objects that a developer finds at the first start, if they are missing. It runs after the directory
 	// is stored. configured holds the models of the configuration, with those of Models.
 	Seed(ctx context.Context, store storage.Store, configured storage.ConfiguredModels) error
+}
+
+// DevelopmentClients holds OAuth clients of the gateway.
+type DevelopmentClients struct {
+	// Known is added to the clients of the configuration, which take precedence when ids are the same.
+	Known []settings.OAuthClient
+	// Approval lists the clients with which users decide on held calls, unless the configuration does.
+	Approval []string
 }
 
 // DevelopmentModels holds models that are added to those of the configuration; the configuration's take precedence when

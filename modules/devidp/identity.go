@@ -24,7 +24,8 @@ const (
 	issuerPath = "/dev/idp"
 	// welcomePath is the path of the page that lists the running services.
 	welcomePath = "/"
-	// ownerIssuer owns organizations and users in the store: the provider is one issuer, whatever address it listens on.
+	// ownerIssuer owns organizations, users and agents in the store: development mode is one issuer, whatever address it
+	// listens on.
 	ownerIssuer = "urn:durward:dev"
 	// demoSlug names the demo third party in the directory, and the server that is made from it.
 	demoSlug = "demo"

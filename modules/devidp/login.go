@@ -8,8 +8,7 @@ import (
 	"github.com/durward-gateway/durward/modules/devidp/idp"
 )
 
-// bindLogin makes the gateway's own client at the provider: the console, with which a developer logs in at the gateway's
-// pages.
+// bindLogin makes the gateway's client at the provider, as a login_client is.
 func (i *Identity) bindLogin(keys token.KeySource, b app.Binding) (*browsers.Login, error) {
 	check, err := settings.ParseConnectCheck(i.ConnectCheck, settings.ConnectByState)
 	if err != nil {
@@ -17,11 +16,11 @@ func (i *Identity) bindLogin(keys token.KeySource, b app.Binding) (*browsers.Log
 	}
 	verifier, err := token.NewIDVerifier(token.Options{
 		Issuer: i.surroundings.provider.Issuer(), Algorithms: []string{"RS256"},
-	}, idp.ClientConsole, keys, b.Now)
+	}, idp.Client, keys, b.Now)
 	if err != nil {
 		return nil, err
 	}
-	return &browsers.Login{Client: idp.ClientConsole, Verifier: verifier, ConnectCheck: check}, nil
+	return &browsers.Login{Client: idp.Client, Secret: i.surroundings.provider.Secret(), Verifier: verifier, ConnectCheck: check}, nil
 }
 
 // Login implements app.LoginIdentity.

@@ -12,7 +12,7 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// Seed implements app.DevelopmentIdentity: the provider's clients are agents, and organization acme has a server `demo`
+// Seed implements app.DevelopmentIdentity: the clients of development mode are agents, and organization acme has a server `demo`
 // with a policy and a smart model.
 func (i *Identity) Seed(ctx context.Context, store storage.Store, configured storage.ConfiguredModels) error {
 	if err := i.seedAgents(ctx, store); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/durward-gateway/durward/internal/identity/token"
 	"github.com/durward-gateway/durward/internal/proxy/loopback"
 	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/app/paths"
 	"github.com/durward-gateway/durward/modules/devidp/demo"
 	"github.com/durward-gateway/durward/modules/devidp/idp"
 	"github.com/durward-gateway/durward/modules/devidp/models"
@@ -61,7 +62,7 @@ func (h *held) release() error {
 
 func open(b app.Binding) (*surroundings, error) {
 	provider, err := idp.Open(idp.Options{
-		Dir: b.DataDirectory, Issuer: b.PublicURL + issuerPath, Audiences: []string{b.PublicURL},
+		Dir: b.DataDirectory, Issuer: b.PublicURL + issuerPath, RedirectURI: b.PublicURL + paths.LoginCallback, Audiences: []string{b.PublicURL},
 		Now: b.Now,
 	})
 	if err != nil {

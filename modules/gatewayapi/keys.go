@@ -139,7 +139,7 @@ func (q *request) keyAgent(o *validate.Object) string {
 	}
 	q.exists(o, "agent_id", "agent", id, func() error {
 		agent, err := q.Core.Store.Agent(q.Context(), q.Organization(), id)
-		if of := agent.Application.Issuer; err == nil && of != q.Call.Caller.Issuer && (of != q.Core.PublicURL || q.Core.Authorization == nil) {
+		if of := agent.Application.Issuer; err == nil && of != q.Call.Caller.Issuer && (of != q.Core.AgentIssuer(q.Core.PublicURL) || q.Core.Authorization == nil) {
 			return storage.ErrNotFound // its tokens are never the user's
 		}
 		return err

@@ -112,7 +112,11 @@ func (q *request) issuer(o *validate.Object) string {
 	if q.Core.Authorization != nil {
 		known = append(slices.Clone(known), q.Core.PublicURL)
 	}
-	return o.Text("issuer", validate.Text{Flags: validate.Nullable, Enum: known}).Or(q.Call.Caller.Issuer)
+	named := o.Text("issuer", validate.Text{Flags: validate.Nullable, Enum: known}).Value
+	if named == "" {
+		return q.Call.Caller.Issuer
+	}
+	return q.Core.AgentIssuer(named)
 }
 
 func application(o *validate.Object) storage.Application {

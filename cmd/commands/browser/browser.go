@@ -11,6 +11,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/http/cookiejar"
 	"net/url"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ const (
 	maxRedirects = 10
 )
 
-// Browser opens pages. It keeps no cookies: its pages set none.
+// Browser opens pages, and keeps their cookies.
 type Browser struct {
 	client *http.Client
 	stop   *url.URL
@@ -38,12 +39,17 @@ type Visit struct {
 // Visits returns every request so far. Pages at the stop address are not among them.
 func (b *Browser) Visits() []Visit { return slices.Clone(b.visits) }
 
-// New makes a browser. It uses no proxy, because its pages are on this machine. stop, when it is not nil, is an
-// address that is not opened: a redirect there ends the walk.
-func New(client *http.Client, stop *url.URL) *Browser {
+// New makes a browser without any cookies. It uses no proxy, because its pages are on this machine. stop, when it is not
+// nil, is an address that is not opened: a redirect there ends the walk.
+func New(client *http.Client, stop *url.URL) (*Browser, error) {
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		return nil, fmt.Errorf("making a jar for cookies: %w", err)
+	}
 	own := *client
+	own.Jar = jar
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &Browser{client: &own, stop: stop}
+	return &Browser{client: &own, stop: stop}, nil
 }
 
 // Page is the page to which a walk has led.
@@ -55,8 +61,18 @@ type Page struct {
 	Status  int
 	// Title and Text are the parts that a person would read: the first heading, and the text of the paragraphs.
 	Title, Text string
-	// Form is the page's form, nil when it has none.
-	Form *Form
+	// Forms holds the page's forms.
+	Forms []*Form
+}
+
+// FormWith returns the first form that has a field or button of a name; nil when there is none.
+func (p *Page) FormWith(name string) *Form {
+	for _, f := range p.Forms {
+		if _, field := f.Fields[name]; field || len(f.Choices[name]) > 0 {
+			return f
+		}
+	}
+	return nil
 }
 
 // Open opens an address and follows redirects.
@@ -68,16 +84,13 @@ func (b *Browser) Open(ctx context.Context, address string) (*Page, error) {
 	return b.walk(ctx, http.MethodGet, u, "")
 }
 
-// Submit sends the page's form with the given values in addition to those that the form comes with.
-func (b *Browser) Submit(ctx context.Context, page *Page, values map[string]string) (*Page, error) {
-	if page.Form == nil {
-		return nil, fmt.Errorf("%s has no form", Plain(page.URL))
-	}
-	target, err := page.URL.Parse(page.Form.Action)
+// Submit sends a form of the page with the given values in addition to those that the form comes with.
+func (b *Browser) Submit(ctx context.Context, page *Page, form *Form, values map[string]string) (*Page, error) {
+	target, err := page.URL.Parse(form.Action)
 	if err != nil {
 		return nil, fmt.Errorf("the form of %s leads to an address that cannot be read", Plain(page.URL))
 	}
-	fields := page.Form.values()
+	fields := form.values()
 	for name, value := range values {
 		fields.Set(name, value)
 	}

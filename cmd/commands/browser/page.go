@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// Form is a page's first form.
+// Form is a form of a page.
 type Form struct {
 	// Action is the address to which it is sent, as written in the page.
 	Action string
@@ -31,7 +31,7 @@ func (f *Form) values() url.Values {
 // reading holds the state of reading a page.
 type reading struct {
 	page     *Page
-	inForm   bool
+	form     *Form            // nil outside a form
 	text     *strings.Builder // collects text, nil outside a heading or paragraph
 	finished func(string)     // receives the collected text
 }
@@ -73,17 +73,17 @@ func (s *reading) start(tag html.Token) {
 	case atom.P:
 		s.collect(func(text string) { s.page.Text = strings.TrimSpace(s.page.Text + " " + text) })
 	case atom.Form:
-		if s.page.Form == nil {
-			s.inForm = true
-			s.page.Form = &Form{Action: attributes["action"], Fields: make(map[string]string), Choices: make(map[string][]string)}
+		if s.form == nil {
+			s.form = &Form{Action: attributes["action"], Fields: make(map[string]string), Choices: make(map[string][]string)}
+			s.page.Forms = append(s.page.Forms, s.form)
 		}
 	case atom.Input:
-		if s.inForm && attributes["name"] != "" {
-			s.page.Form.Fields[attributes["name"]] = attributes["value"]
+		if s.form != nil && attributes["name"] != "" {
+			s.form.Fields[attributes["name"]] = attributes["value"]
 		}
 	case atom.Button:
-		if name := attributes["name"]; s.inForm && name != "" {
-			s.page.Form.Choices[name] = append(s.page.Form.Choices[name], attributes["value"])
+		if name := attributes["name"]; s.form != nil && name != "" {
+			s.form.Choices[name] = append(s.form.Choices[name], attributes["value"])
 		}
 	}
 }
@@ -93,7 +93,7 @@ func (s *reading) collect(finished func(string)) { s.text, s.finished = new(stri
 func (s *reading) end(tag atom.Atom) {
 	switch tag {
 	case atom.Form:
-		s.inForm = false
+		s.form = nil
 	case atom.H1, atom.P:
 		if s.text != nil {
 			s.finished(strings.Join(strings.Fields(s.text.String()), " "))

@@ -1,13 +1,12 @@
-// Package login gets access tokens from the development identity provider, over the same pages and endpoints that
-// people and agents use: authorization code with PKCE, or client credentials.
+// Package login gets access tokens from a gateway in development mode, over the same pages and endpoints that people and
+// agents use: authorization code with PKCE, or client credentials. Users log in at the development identity provider, and
+// agree to the client on the gateway's page.
 package login
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -18,45 +17,34 @@ import (
 
 	"github.com/durward-gateway/durward/cmd/commands/browser"
 	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/modules/devidp/clients"
 )
 
-// issuerPath is the path of the development identity provider on a gateway in development mode.
-const issuerPath = "/dev/idp"
-
-// redirectURI is the address to which the provider sends the code. It is a loopback address, which the provider's
-// public clients may use, and is never opened: the code is read from the redirect.
-const redirectURI = "http://127.0.0.1/callback"
-
+// These are the names of fields.
 const (
-	maxDocument = 1 << 20
-	userField   = "user" // of the provider's login form
+	userField     = "user"     // of the identity provider's login form
+	decisionField = "decision" // of the gateway's page that asks about a client
 )
 
-// Provider is a running development identity provider.
-type Provider struct {
+// agrees is the value of the button with which a user agrees to a client.
+const agrees = "approve"
+
+// Gateway is a running gateway in development mode.
+type Gateway struct {
 	client   *http.Client
+	issuer   string // of the identity provider
 	metadata metadata
 }
 
-type metadata struct {
-	Issuer                string `json:"issuer"`
-	AuthorizationEndpoint string `json:"authorization_endpoint"`
-	TokenEndpoint         string `json:"token_endpoint"`
-}
-
-// Credentials names the OAuth client and its secret. Public clients have no secret.
-type Credentials struct {
-	ID     string
-	Secret seal.Secret
-}
-
-// Session describes a user who has logged in.
+// Session describes a user who has logged in with a client.
 type Session struct {
 	Token seal.Secret
-	// Visits lists the pages of the login. Returned lists the names of the parameters that the provider sent back
-	// with the redirect.
-	Visits   []browser.Visit
-	Returned []string
+	// Begun, Entered and Agreed list the pages on the way to the login form, from there to the question about the client,
+	// and after it. Returned lists the names of the parameters with which the gateway answered the client.
+	Begun, Entered, Agreed []browser.Visit
+	Returned               []string
+	// Question is the gateway's question about the client.
+	Question string
 }
 
 // UnknownUserError says that the login page does not offer a user.
@@ -69,130 +57,114 @@ func (e *UnknownUserError) Error() string {
 	return fmt.Sprintf("there is no user %q; the development provider has %s", e.User, strings.Join(e.Known, ", "))
 }
 
-// ErrNotDevelopment says that the server at the address has no development identity provider.
-var ErrNotDevelopment = errors.New("it answers, but it is not a gateway in development mode")
-
-// UnreachableError says that nothing answers.
-type UnreachableError struct {
-	Gateway string
-	Err     error
-}
-
-func (e *UnreachableError) Error() string {
-	return fmt.Sprintf("cannot connect to %s: %v", e.Gateway, e.Err)
-}
-
-func (e *UnreachableError) Unwrap() error { return e.Err }
-
-// Find reads the metadata of the provider of the gateway at an origin such as http://127.0.0.1:8080. Errors:
-// *UnreachableError, ErrNotDevelopment.
-func Find(ctx context.Context, client *http.Client, gateway string) (*Provider, error) {
-	issuer := gateway + issuerPath
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, issuer+"/.well-known/openid-configuration", nil)
-	if err != nil {
-		return nil, fmt.Errorf("looking for the development identity provider: %w", err)
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return nil, &UnreachableError{Gateway: gateway, Err: causeOf(err)}
-	}
-	defer response.Body.Close()
-	var found metadata
-	if response.StatusCode != http.StatusOK || json.NewDecoder(io.LimitReader(response.Body, maxDocument)).Decode(&found) != nil {
-		return nil, fmt.Errorf("%s: %w", gateway, ErrNotDevelopment)
-	}
-	// The requests below go to these addresses: they must be the provider's own.
-	if found.Issuer != issuer || !strings.HasPrefix(found.AuthorizationEndpoint, issuer+"/") || !strings.HasPrefix(found.TokenEndpoint, issuer+"/") {
-		return nil, fmt.Errorf("the gateway at %s calls itself %q; use that address", gateway, strings.TrimSuffix(found.Issuer, issuerPath))
-	}
-	return &Provider{client: client, metadata: found}, nil
-}
-
-// User logs a user in: it picks them on the login page, and redeems the code. Errors: *UnknownUserError.
-func (p *Provider) User(ctx context.Context, email string, as Credentials) (*Session, error) {
-	stop, err := url.Parse(redirectURI)
+// User logs a user in with a client: it picks the user on the identity provider's page, agrees to the client on the
+// gateway's, and redeems the code. Errors: *UnknownUserError.
+func (g *Gateway) User(ctx context.Context, email, client string) (*Session, error) {
+	stop, err := url.Parse(clients.RedirectURI)
 	if err != nil {
 		return nil, err
 	}
-	config := p.config(as)
+	pages, err := browser.New(g.client, stop)
+	if err != nil {
+		return nil, err
+	}
+	config := oauth2.Config{
+		ClientID: client, RedirectURL: clients.RedirectURI,
+		Endpoint: oauth2.Endpoint{AuthURL: g.metadata.AuthorizationEndpoint, TokenURL: g.metadata.TokenEndpoint, AuthStyle: oauth2.AuthStyleInParams},
+	}
 	state, verifier := oauth2.GenerateVerifier(), oauth2.GenerateVerifier()
-	pages := browser.New(p.client, stop)
-	page, err := pages.Open(ctx, config.AuthCodeURL(state, oauth2.S256ChallengeOption(verifier)))
-	if err != nil {
-		return nil, fmt.Errorf("opening the login page: %w", err)
-	}
-	if page.Stopped {
-		return nil, fmt.Errorf("the provider refuses to show its login page: %s", refusal(page.URL.Query()))
-	}
-	if page.Form == nil {
-		return nil, fmt.Errorf("the provider refuses to show its login page: %s", strings.TrimSuffix(page.Text, "."))
-	}
-	if known := page.Form.Choices[userField]; !slices.Contains(known, email) {
-		return nil, &UnknownUserError{User: email, Known: known}
-	}
-	page, err = pages.Submit(ctx, page, map[string]string{userField: email})
-	if err != nil {
-		return nil, fmt.Errorf("sending the login form: %w", err)
-	}
-	code, err := p.readCode(page, state)
+	made := new(Session)
+	page, err := g.enter(ctx, pages, made, config.AuthCodeURL(state, oauth2.S256ChallengeOption(verifier)), email)
 	if err != nil {
 		return nil, err
 	}
-	token, err := config.Exchange(context.WithValue(ctx, oauth2.HTTPClient, p.client), code, oauth2.VerifierOption(verifier))
+	if page, err = agree(ctx, pages, made, page); err != nil {
+		return nil, err
+	}
+	code, err := g.readCode(page, state)
+	if err != nil {
+		return nil, err
+	}
+	token, err := config.Exchange(context.WithValue(ctx, oauth2.HTTPClient, g.client), code, oauth2.VerifierOption(verifier))
 	if err != nil {
 		return nil, fmt.Errorf("redeeming the code: %w", tokenError(err))
 	}
-	return &Session{Token: seal.NewSecret(token.AccessToken), Visits: pages.Visits(), Returned: browser.Names(page.URL)}, nil
+	made.Token, made.Returned = seal.NewSecret(token.AccessToken), browser.Names(page.URL)
+	return made, nil
 }
 
-// Client gets a token for the client itself, without a user (RFC 6749 section 4.4).
-func (p *Provider) Client(ctx context.Context, as Credentials) (seal.Secret, error) {
-	config := clientcredentials.Config{
-		ClientID: as.ID, ClientSecret: as.Secret.Reveal(), TokenURL: p.metadata.TokenEndpoint, AuthStyle: oauth2.AuthStyleInHeader,
+// enter opens the gateway's authorization endpoint, which leads to the identity provider, and logs the user in there.
+func (g *Gateway) enter(ctx context.Context, pages *browser.Browser, made *Session, address, email string) (*browser.Page, error) {
+	page, err := pages.Open(ctx, address)
+	if err != nil {
+		return nil, fmt.Errorf("opening the login page: %w", err)
 	}
-	token, err := config.Token(context.WithValue(ctx, oauth2.HTTPClient, p.client))
+	made.Begun = pages.Visits()
+	form := page.FormWith(userField)
+	if form == nil || !strings.HasPrefix(page.URL.String(), g.issuer+"/") {
+		return nil, fmt.Errorf("the login page is not shown: %s", refusal(page))
+	}
+	if known := form.Choices[userField]; !slices.Contains(known, email) {
+		return nil, &UnknownUserError{User: email, Known: known}
+	}
+	if page, err = pages.Submit(ctx, page, form, map[string]string{userField: email}); err != nil {
+		return nil, fmt.Errorf("sending the login form: %w", err)
+	}
+	made.Entered = pages.Visits()[len(made.Begun):]
+	return page, nil
+}
+
+// agree agrees to the client, where the gateway asks.
+func agree(ctx context.Context, pages *browser.Browser, made *Session, page *browser.Page) (*browser.Page, error) {
+	form := page.FormWith(decisionField)
+	if form == nil {
+		return page, nil
+	}
+	made.Question = page.Title
+	page, err := pages.Submit(ctx, page, form, map[string]string{decisionField: agrees})
+	if err != nil {
+		return nil, fmt.Errorf("agreeing to the client: %w", err)
+	}
+	made.Agreed = pages.Visits()[len(made.Begun)+len(made.Entered):]
+	return page, nil
+}
+
+// Machine gets a token for an agent without a person (RFC 6749 section 4.4).
+func (g *Gateway) Machine(ctx context.Context, id string, secret seal.Secret) (seal.Secret, error) {
+	config := clientcredentials.Config{
+		ClientID: id, ClientSecret: secret.Reveal(), TokenURL: g.metadata.TokenEndpoint, AuthStyle: oauth2.AuthStyleInHeader,
+	}
+	token, err := config.Token(context.WithValue(ctx, oauth2.HTTPClient, g.client))
 	if err != nil {
 		return seal.Secret{}, fmt.Errorf("asking for a token: %w", tokenError(err))
 	}
 	return seal.NewSecret(token.AccessToken), nil
 }
 
-func (p *Provider) config(as Credentials) *oauth2.Config {
-	style := oauth2.AuthStyleInParams
-	if !as.Secret.Empty() {
-		style = oauth2.AuthStyleInHeader
-	}
-	return &oauth2.Config{
-		ClientID: as.ID, ClientSecret: as.Secret.Reveal(), RedirectURL: redirectURI, Scopes: []string{"openid", "profile", "email"},
-		Endpoint: oauth2.Endpoint{AuthURL: p.metadata.AuthorizationEndpoint, TokenURL: p.metadata.TokenEndpoint, AuthStyle: style},
-	}
-}
-
 // readCode reads the code from the redirect, and checks that it is the answer to this request (state) and comes from this
-// provider (RFC 9207).
-func (p *Provider) readCode(page *browser.Page, state string) (string, error) {
-	if !page.Stopped {
-		return "", fmt.Errorf("the provider did not accept the login (status %d): %s", page.Status, strings.TrimSuffix(page.Text, "."))
-	}
+// gateway (RFC 9207).
+func (g *Gateway) readCode(page *browser.Page, state string) (string, error) {
 	answer := page.URL.Query()
 	switch {
-	case answer.Has("error"):
-		return "", fmt.Errorf("the provider refused the login: %s", refusal(answer))
+	case !page.Stopped, answer.Has("error"):
+		return "", fmt.Errorf("the login was refused: %s", refusal(page))
 	case answer.Get("state") != state:
-		return "", errors.New("the provider answered with another state than it was asked with")
-	case answer.Get("iss") != p.metadata.Issuer:
-		return "", errors.New("the answer comes from another provider than was asked")
+		return "", errors.New("the gateway answered with another state than it was asked with")
+	case answer.Get("iss") != g.metadata.Issuer:
+		return "", errors.New("the answer comes from another server than was asked")
 	case answer.Get("code") == "":
-		return "", errors.New("the provider sent no code")
+		return "", errors.New("the gateway sent no code")
 	}
 	return answer.Get("code"), nil
 }
 
-func refusal(answer url.Values) string {
-	if description := answer.Get("error_description"); description != "" {
-		return answer.Get("error") + ": " + description
+// refusal says why a walk ended at a page.
+func refusal(page *browser.Page) string {
+	if page.Stopped {
+		answer := page.URL.Query()
+		return strings.TrimSuffix(answer.Get("error")+": "+answer.Get("error_description"), ": ")
 	}
-	return answer.Get("error")
+	return fmt.Sprintf("%s answered %d: %s", browser.Plain(page.URL), page.Status, strings.TrimSuffix(page.Text, "."))
 }
 
 // tokenError returns the token endpoint's error, without the rest of its answer.
@@ -205,12 +177,4 @@ func tokenError(err error) error {
 		return errors.New(strings.TrimSuffix(refused.ErrorCode+": "+refused.ErrorDescription, ": "))
 	}
 	return browser.WithoutQuery(err)
-}
-
-func causeOf(err error) error {
-	var failure *url.Error
-	if errors.As(err, &failure) {
-		return failure.Err
-	}
-	return err
 }

@@ -144,23 +144,26 @@ func connect(ctx context.Context, w *walk) ([]string, error) {
 
 // followPages does the user's part in the browser: agrees on the third party's page, and comes back.
 func (w *walk) followPages(ctx context.Context, address string) ([]string, error) {
-	pages := browser.New(w.Client, nil)
+	pages, err := browser.New(w.Client, nil)
+	if err != nil {
+		return nil, err
+	}
 	page, err := pages.Open(ctx, address)
 	detail := visits(w.Gateway, pages.Visits())
 	seen := len(detail)
 	if err != nil {
 		return detail, err
 	}
-	if page.Form == nil {
-		return detail, fmt.Errorf("the third party shows no form (status %d): %s", page.Status, page.Text)
+	form := page.FormWith(accountField)
+	switch {
+	case form == nil:
+		return detail, fmt.Errorf("the third party shows no form with an account (status %d): %s", page.Status, page.Text)
+	case form.Fields[accountField] == "":
+		return detail, errors.New("the third party's form proposes no account")
+	case w.account == "":
+		w.account = form.Fields[accountField]
 	}
-	if page.Form.Fields[accountField] == "" {
-		return detail, errors.New("the third party's form has no account")
-	}
-	if w.account == "" {
-		w.account = page.Form.Fields[accountField]
-	}
-	page, err = pages.Submit(ctx, page, map[string]string{accountField: w.account})
+	page, err = pages.Submit(ctx, page, form, map[string]string{accountField: w.account})
 	detail = append(detail, "the user agrees, as "+w.account)
 	detail = append(detail, visits(w.Gateway, pages.Visits())[seen:]...)
 	if err != nil {

@@ -15,10 +15,15 @@ import (
 
 	"github.com/durward-gateway/durward/cmd/commands/browser"
 	"github.com/durward-gateway/durward/cmd/commands/login"
+	"github.com/durward-gateway/durward/modules/devidp/clients"
+	"github.com/durward-gateway/durward/modules/devidp/idp"
 )
 
-func logIn(ctx context.Context, w *walk) ([]string, error) {
-	provider, err := login.Find(ctx, w.Client, w.Gateway)
+// logIn logs the user in with the client that stands for an agent.
+func logIn(ctx context.Context, w *walk) ([]string, error) { return logInWith(ctx, w, clients.Agent) }
+
+func logInWith(ctx context.Context, w *walk, client string) ([]string, error) {
+	gateway, err := login.Find(ctx, w.Client, w.Gateway)
 	if err != nil {
 		var unreachable *login.UnreachableError
 		if errors.As(err, &unreachable) || errors.Is(err, login.ErrNotDevelopment) {
@@ -26,17 +31,25 @@ func logIn(ctx context.Context, w *walk) ([]string, error) {
 		}
 		return nil, err
 	}
-	session, err := provider.User(ctx, w.email, login.Credentials{ID: agent})
+	session, err := gateway.User(ctx, w.email, client)
 	if err != nil {
 		return nil, err
 	}
 	w.token = session.Token
-	detail := append(visits(w.Gateway, session.Visits), "the login page sent back "+list(session.Returned)+"; the code and its PKCE verifier bought an access token")
+	detail := tell(nil, "the client "+client+" opens the gateway, which sends the user on to the company's identity provider, as its client "+idp.Client, w.Gateway, session.Begun)
+	detail = tell(detail, "the user logs in there with the company's account, and comes back to the gateway", w.Gateway, session.Entered)
+	detail = tell(detail, "the gateway asks: "+session.Question+" The user agrees to the client", w.Gateway, session.Agreed)
+	detail = append(detail, "the gateway sent back "+list(session.Returned)+"; the code and its PKCE verifier bought an access token of the gateway's")
 	claims, err := describeClaims(session.Token.Reveal(), w.Now())
 	if err != nil {
 		return detail, err
 	}
-	return append(detail, "the token says: "+claims), nil
+	return append(detail, "the token says: "+claims, "roles and groups are not in it: the gateway keeps them with the login, sid"), nil
+}
+
+// tell adds what happened, and the requests that it took.
+func tell(detail []string, what, gateway string, made []browser.Visit) []string {
+	return append(append(detail, what), visits(gateway, made)...)
 }
 
 func visits(gateway string, made []browser.Visit) []string {
@@ -58,15 +71,15 @@ func list(names []string) string { return strings.Join(names, ", ") }
 func describeClaims(token string, now time.Time) (string, error) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
-		return "", errors.New("the provider's access token is not a JWT")
+		return "", errors.New("the access token is not a JWT")
 	}
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
 	if err != nil {
-		return "", errors.New("the provider's access token is not a JWT")
+		return "", errors.New("the access token is not a JWT")
 	}
 	var claims map[string]any
 	if json.Unmarshal(payload, &claims) != nil {
-		return "", errors.New("the provider's access token is not a JWT")
+		return "", errors.New("the access token is not a JWT")
 	}
 	var described []string
 	for _, name := range slices.Sorted(maps.Keys(claims)) {

@@ -14,6 +14,7 @@ import (
 	"github.com/durward-gateway/durward/cmd/commands/browser"
 	"github.com/durward-gateway/durward/internal/proxy/sse"
 	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/modules/devidp/clients"
 )
 
 const (
@@ -65,7 +66,7 @@ func read(response *http.Response) (answer, error) {
 
 // makeKey makes a key that may only call models. The gateway shows it in this one answer.
 func makeKey(ctx context.Context, w *walk) ([]string, error) {
-	if _, err := logIn(ctx, w); err != nil {
+	if _, err := logInWith(ctx, w, clients.Console); err != nil {
 		return nil, err
 	}
 	response, err := w.post(ctx, keysPath, w.token, map[string]any{"name": "Tour", "scopes": []string{"llm"}})
@@ -86,7 +87,10 @@ func makeKey(ctx context.Context, w *walk) ([]string, error) {
 		return nil, err
 	}
 	w.key = apiKey{id: made.ID, raw: seal.NewSecret(made.Key)}
-	detail := []string{fmt.Sprintf("POST %s -> %d, scopes %s; the whole key is in this answer and nowhere else", keysPath, got.status, list(made.Scopes))}
+	detail := []string{
+		"the administrator logs in with " + clients.Console + ": other clients make no keys, which would outlive the login",
+		fmt.Sprintf("POST %s -> %d, scopes %s; the whole key is in this answer and nowhere else", keysPath, got.status, list(made.Scopes)),
+	}
 	if got, err = w.ask(ctx, http.MethodGet, keysPath+"/"+made.ID); err != nil {
 		return detail, err
 	}

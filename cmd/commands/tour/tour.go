@@ -1,5 +1,5 @@
 // Package tour runs the main job against a gateway in development mode, step by step, with only the means of users
-// and agents: a login over PKCE, the platform API, an MCP client, an event stream, an API key.
+// and agents: a login at the gateway over PKCE, the platform API, an MCP client, an event stream, an API key.
 //
 // The report of a step never holds a secret: of tokens, codes and states it names the kind, not the value.
 package tour
@@ -22,7 +22,6 @@ const (
 )
 
 const (
-	agent      = "dev-agent"
 	serverSlug = "demo"
 	// stepTimeout bounds each step.
 	stepTimeout = 30 * time.Second
@@ -31,7 +30,7 @@ const (
 // Options holds the parameters of the tour.
 type Options struct {
 	Gateway string       // origin, such as http://127.0.0.1:8080
-	Client  *http.Client // for the gateway and the provider; it follows no redirects
+	Client  *http.Client // for the gateway and its parts; it follows no redirects
 	Now     func() time.Time
 	Report  func(Step) // is called for each step once it is done
 }
@@ -100,7 +99,7 @@ type step struct {
 }
 
 var steps = []step{
-	{"login", "Log in as " + alice + " (authorization code with PKCE)", alice, logIn},
+	{"login", "Log in as " + alice + " with the company's account, and agree to the client (OAuth with PKCE)", alice, logIn},
 	{"servers", "List the servers of the organization", alice, listServers},
 	{"connect", "Connect a third-party account to " + serverSlug + " (OAuth, as a browser would)", alice, connectUnlessKept},
 	{"tools", "List the tools with an MCP client", alice, listTools},

@@ -40,7 +40,7 @@ func (a *Authenticator) verifyAgent(ctx context.Context, claims *token.Claims, o
 func (a *Authenticator) agentPerson(ctx context.Context, holder *storage.AgentCredentialHolder, issued time.Time) (*person, error) {
 	key := cache.NewKey("", "agent without a person", a.rulesID, holder.OrganizationID, holder.ID)
 	return a.memory.people.Get(ctx, key, func(ctx context.Context) (*person, error) {
-		who := caller.Identity{Issuer: a.logins.Issuer, Subject: holder.AgentID, Name: holder.Agent.Application.Name, Machine: true}
+		who := caller.Identity{Issuer: a.logins.owner(), Subject: holder.AgentID, Name: holder.Agent.Application.Name, Machine: true}
 		claim := who.UserClaim(holder.OrganizationID)
 		claim.IssuedAt = issued
 		u, err := a.memory.store.ResolveUser(ctx, claim, a.memory.now())

@@ -19,6 +19,8 @@ import (
 type Logins struct {
 	// Issuer is the `iss` of these tokens.
 	Issuer string
+	// Owner is the issuer under which the store keeps their clients as agents. Default: Issuer.
+	Owner string
 	// Verifier verifies them.
 	Verifier *token.Verifier
 	// Administrators returns the role that makes administrators of the users of an identity provider, where the gateway
@@ -29,6 +31,8 @@ type Logins struct {
 	// Asserts reports whether the identity assertions of an identity provider log users in; nil: none do.
 	Asserts func(issuer string) bool
 }
+
+func (l *Logins) owner() string { return cmp.Or(l.Owner, l.Issuer) }
 
 // loginFacts holds the facts of a login with which its tokens were verified.
 type loginFacts struct {
@@ -86,7 +90,7 @@ func (a *Authenticator) loginPerson(ctx context.Context, l *storage.Login) (*per
 		}
 		made := &person{
 			who: Caller{
-				Issuer: a.logins.Issuer, Subject: u.Subject, OrganizationID: l.OrganizationID, UserID: l.UserID, Name: u.Name, Email: u.Email,
+				Issuer: a.logins.owner(), Subject: u.Subject, OrganizationID: l.OrganizationID, UserID: l.UserID, Name: u.Name, Email: u.Email,
 				Roles: l.Facts.Roles, Groups: l.Facts.Groups, Teams: l.Facts.Teams, Projects: l.Facts.Projects, Agent: l.ClientID, Login: l.ID,
 				Admin: role != "" && slices.Contains(l.Facts.Roles, role),
 			},

@@ -138,6 +138,25 @@ func TestLoginTokens(t *testing.T) {
 	}
 }
 
+// TestOwner checks that clients are kept as agents under another issuer than that of the tokens, where the options say so.
+func TestOwner(t *testing.T) {
+	l := newLoginDoor(t)
+	l.Authenticator.logins.Owner = "urn:owner"
+	b, err := l.at(l.logIn(storage.LoginFacts{}).Access, notesURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := b.Agent(); a == nil || a.Application.Issuer != "urn:owner" || b.Caller().Issuer != "urn:owner" {
+		t.Errorf("the agent is %+v of %+v", a, b.Caller())
+	}
+	if b, err = l.at(l.robot(), notesURL); err != nil {
+		t.Fatal(err)
+	}
+	if u, err := l.store.User(t.Context(), l.user.OrganizationID, b.Caller().UserID); err != nil || u.Issuer != "urn:owner" {
+		t.Errorf("the machine is %+v, error %v", u, err)
+	}
+}
+
 // TestLoginEnds checks that tokens end with their login, at once, also for streams that are open.
 func TestLoginEnds(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, l *loginDoor, tokens *logins.Tokens) error{

@@ -18,7 +18,6 @@ type Client struct {
 	SecretHash   string    `json:"secret_hash,omitempty"` // see HashSecret; "": public
 	AuthMethod   string    `json:"auth_method"`
 	RedirectURIs []string  `json:"redirect_uris,omitempty"`
-	AnyLoopback  bool      `json:"any_loopback,omitempty"` // every http loopback address is a redirect URI of it
 	GrantTypes   []string  `json:"grant_types"`
 	Issued       time.Time `json:"issued"`
 	// Agent is set for an agent that logs in without a person, and has proven that.

@@ -53,13 +53,7 @@ func (c *Client) Allows(redirect string) bool {
 	if slices.Contains(c.RedirectURIs, redirect) {
 		return true
 	}
-	if u.Scheme != "http" {
-		return false
-	}
-	if c.AnyLoopback {
-		return true
-	}
-	return c.Public() && slices.ContainsFunc(c.RedirectURIs, func(registered string) bool {
+	return u.Scheme == "http" && c.Public() && slices.ContainsFunc(c.RedirectURIs, func(registered string) bool {
 		r, ok := ParseRedirect(registered)
 		return ok && r.Scheme == "http" && r.Hostname() == u.Hostname() && r.EscapedPath() == u.EscapedPath() && r.RawQuery == u.RawQuery
 	})

@@ -26,34 +26,33 @@ func TestParseRedirect(t *testing.T) {
 func TestAllows(t *testing.T) {
 	public := &Client{RedirectURIs: []string{"http://127.0.0.1:1/cb", "https://a.test/cb?x=1", "http://localhost/cb"}}
 	secret := &Client{SecretHash: HashSecret("s"), RedirectURIs: public.RedirectURIs}
-	anywhere := &Client{AnyLoopback: true}
-	for redirect, want := range map[string][3]bool{
-		"http://127.0.0.1:1/cb":       {true, true, true},
-		"http://127.0.0.1:49152/cb":   {true, false, true},
-		"http://localhost:8080/cb":    {true, false, true},
-		"http://[::1]:1/cb":           {false, false, true}, // another address of this machine
-		"http://127.0.0.1:1/cb/":      {false, false, true},
-		"http://127.0.0.1:1/cb?x=1":   {false, false, true},
-		"http://127.0.0.1:1/c%62":     {false, false, true},
-		"https://127.0.0.1:1/cb":      {false, false, false},
-		"https://a.test/cb?x=1":       {true, true, false},
-		"https://a.test/cb":           {false, false, false},
-		"https://a.test/cb?x=1&y=2":   {false, false, false},
-		"https://a.test:443/cb?x=1":   {false, false, false},
-		"https://A.test/cb?x=1":       {false, false, false},
-		"https://a.test.evil/cb?x=1":  {false, false, false},
-		"https://a.test/../cb?x=1":    {false, false, false},
-		"https://a.test/cb?x=1#":      {false, false, false},
-		"http://127.0.0.1.evil.tld/":  {false, false, false},
-		"http://a.test/cb?x=1":        {false, false, false},
-		"https://a.test@evil/cb?x=1":  {false, false, false},
-		"https://evil/\\@a.test?x=1":  {false, false, false},
-		"":                            {false, false, false},
-		"javascript://a.test/cb%0aal": {false, false, false},
+	for redirect, want := range map[string][2]bool{
+		"http://127.0.0.1:1/cb":       {true, true},
+		"http://127.0.0.1:49152/cb":   {true, false},
+		"http://localhost:8080/cb":    {true, false},
+		"http://[::1]:1/cb":           {false, false}, // another address of this machine
+		"http://127.0.0.1:1/cb/":      {false, false},
+		"http://127.0.0.1:1/cb?x=1":   {false, false},
+		"http://127.0.0.1:1/c%62":     {false, false},
+		"https://127.0.0.1:1/cb":      {false, false},
+		"https://a.test/cb?x=1":       {true, true},
+		"https://a.test/cb":           {false, false},
+		"https://a.test/cb?x=1&y=2":   {false, false},
+		"https://a.test:443/cb?x=1":   {false, false},
+		"https://A.test/cb?x=1":       {false, false},
+		"https://a.test.evil/cb?x=1":  {false, false},
+		"https://a.test/../cb?x=1":    {false, false},
+		"https://a.test/cb?x=1#":      {false, false},
+		"http://127.0.0.1.evil.tld/":  {false, false},
+		"http://a.test/cb?x=1":        {false, false},
+		"https://a.test@evil/cb?x=1":  {false, false},
+		"https://evil/\\@a.test?x=1":  {false, false},
+		"":                            {false, false},
+		"javascript://a.test/cb%0aal": {false, false},
 	} {
-		got := [3]bool{public.Allows(redirect), secret.Allows(redirect), anywhere.Allows(redirect)}
+		got := [2]bool{public.Allows(redirect), secret.Allows(redirect)}
 		if got != want {
-			t.Errorf("%s: public, with a secret, any loopback: %v, want %v", redirect, got, want)
+			t.Errorf("%s: public, with a secret: %v, want %v", redirect, got, want)
 		}
 	}
 }

@@ -39,10 +39,12 @@ type Recorder interface {
 	Event(ctx context.Context, organization string, e storage.AuditEntry) error
 }
 
-// Options holds what a Server is made of. All are required, except Rules.
+// Options holds what a Server is made of. All are required, except Owner and Rules.
 type Options struct {
 	// PublicURL is the gateway's address, without a slash at the end: the issuer.
 	PublicURL string
+	// Owner is the issuer under which the store keeps the clients as agents. Default: PublicURL.
+	Owner string
 	// On reports whether there is a server.
 	On       bool
 	Rules    *settings.AuthorizationServer
@@ -114,7 +116,7 @@ func (s *Server) Accepted() (*authn.Logins, error) {
 		return nil, fmt.Errorf("setting up the authorization server: %w", err)
 	}
 	return &authn.Logins{
-		Issuer: s.options.PublicURL, Verifier: verifier, Administrators: s.administrators, Admits: s.options.Rules.Admits, Asserts: s.asserts,
+		Issuer: s.options.PublicURL, Owner: s.Owner(), Verifier: verifier, Administrators: s.administrators, Admits: s.options.Rules.Admits, Asserts: s.asserts,
 	}, nil
 }
 
@@ -225,6 +227,9 @@ func (s *Server) Client(ctx context.Context, id string) (*authserver.Client, err
 	}
 	return s.Server.Client(ctx, id)
 }
+
+// Owner returns the issuer under which the store keeps the clients as agents.
+func (s *Server) Owner() string { return cmp.Or(s.options.Owner, s.options.PublicURL) }
 
 // Configured reports whether a client is one of the configuration.
 func (s *Server) Configured(id string) bool { return s.options.Rules.Configures(id) }

@@ -155,11 +155,7 @@ func (l *Logins) User(ctx context.Context, sealed string) (*User, error) {
 // no identity of the configuration covers that user any more.
 func (l *Logins) ConnectCheck(user storage.User) (check settings.ConnectCheck, issuer string, ok bool) {
 	for _, issuer := range l.issuers.Names() {
-		known := l.issuers.ByName()[issuer].Rules().Issuer
-		if known == "" {
-			known = issuer
-		}
-		if known != user.Issuer {
+		if l.issuers.Owner(issuer) != user.Issuer {
 			continue
 		}
 		if login := l.loginOf(issuer); login != nil {

@@ -3,6 +3,7 @@
 package issuers
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -54,6 +55,14 @@ func (s *Issuers) Add(issuer Issuer) error {
 // Names lists the issuers in the order of the configuration, for metadata documents too.
 func (s *Issuers) Names() []string { return s.names }
 
+// Owner returns the issuer under which the store keeps what the tokens of an issuer name.
+func (s *Issuers) Owner(name string) string {
+	if known, ok := s.byName[name]; ok {
+		return cmp.Or(known.Rules().Issuer, name)
+	}
+	return name
+}
+
 // ByName returns all issuers by their names.
 func (s *Issuers) ByName() map[string]authn.Issuer { return s.byName }
 
@@ -67,11 +76,7 @@ func (s *Issuers) ServeOnly(organization string) bool {
 		if mapping.Organization == "" {
 			return false
 		}
-		of := mapping.Issuer
-		if of == "" {
-			of = name
-		}
-		if mapping.Organization != organization && caller.OrganizationID(of, mapping.Organization) != organization {
+		if mapping.Organization != organization && caller.OrganizationID(s.Owner(name), mapping.Organization) != organization {
 			return false
 		}
 	}

@@ -137,6 +137,21 @@ func (s *AuthorizationServer) lifetimes() (lifetime, idle time.Duration) {
 	return lifetime, idle
 }
 
+// With returns the rules with more clients. Clients that are there take precedence over those of the same id.
+func (s *AuthorizationServer) With(known []OAuthClient) *AuthorizationServer {
+	var more AuthorizationServer
+	if s != nil {
+		more = *s
+	}
+	more.Known = slices.Clone(more.Known)
+	for _, c := range known {
+		if !s.Configures(c.ID) {
+			more.Known = append(more.Known, c)
+		}
+	}
+	return &more
+}
+
 // Required reports whether the configuration asks for the authorization server by name.
 func (s *AuthorizationServer) Required() bool { return s != nil && s.Mode == AuthorizationOn }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/durward-gateway/durward/internal/identity/authserver"
 )
@@ -97,6 +98,24 @@ func TestAuthorizationServerAdmits(t *testing.T) {
 }
 
 // TestKnownClients checks that only clients with a secret may present assertions: others prove nothing but a name.
+// TestWith checks that clients are added but for those that the configuration has, and that it is left as it is.
+func TestWith(t *testing.T) {
+	more := []OAuthClient{{ID: "a", Name: "Added"}, {ID: "b"}}
+	configured := &AuthorizationServer{Mode: AuthorizationOff, Known: make([]OAuthClient, 1, 5)}
+	configured.Known[0] = OAuthClient{ID: "a", Name: "Mine"}
+	got := configured.With(more)
+	if diff := cmp.Diff(&AuthorizationServer{Mode: AuthorizationOff, Known: []OAuthClient{{ID: "a", Name: "Mine"}, {ID: "b"}}}, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if len(configured.Known) != 1 || configured.Known[:2][1].ID != "" {
+		t.Errorf("the configuration became %+v", configured)
+	}
+	var none *AuthorizationServer
+	if diff := cmp.Diff(&AuthorizationServer{Known: more}, none.With(more)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
 func TestKnownClients(t *testing.T) {
 	t.Setenv("EDITOR_SECRET", "s3cret")
 	rules := &AuthorizationServer{Known: []OAuthClient{{ID: "editor", Secret: "{env.EDITOR_SECRET}"}, {ID: "open"}}}

@@ -35,9 +35,6 @@ func Users() []User {
 	}
 }
 
-// machineOrganization is the organization of the clients that act for themselves.
-const machineOrganization = "acme"
-
 // identity holds the parts that stay the same at every address of the provider: its key, and the ids of users and
 // organizations.
 type identity struct {

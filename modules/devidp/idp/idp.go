@@ -1,9 +1,9 @@
-// Package idp is the development identity provider: OpenID Connect and OAuth 2.1 over a handful of fixed users without
-// passwords, on loopback addresses only. Like a company's identity provider it registers no clients. Its keys and the ids of its users survive a restart, also at another address.
+// Package idp is the development identity provider: OpenID Connect over a handful of fixed users without passwords, on
+// loopback addresses only. It is like a company's: it registers no clients, and knows one, the gateway. Its keys and the ids
+// of its users survive a restart, also at another address.
 //
-// Logging in as a program: GET <issuer>/authorize with an ordinary request, then POST the page's form (same address) with
-// `ticket`, the value of the hidden input of that name, and `user`, an email of Users; the answer is a 303 to the redirect
-// URI with code, state and iss.
+// Its login page is a form that a program can send too: POST to the page's address `ticket`, the value of the hidden input
+// of that name, and `user`, an email of Users; the answer is a 303 to the redirect URI with code, state and iss.
 package idp
 
 import (
@@ -21,28 +21,23 @@ import (
 
 	"github.com/durward-gateway/durward/internal/identity/authserver"
 	"github.com/durward-gateway/durward/internal/proxy/loopback"
+	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/devidp/oauthserver"
 )
 
-// These are the clients.
-const (
-	ClientAgent   = "dev-agent"   // public, any loopback redirect
-	ClientConsole = "dev-console" // public, any loopback redirect
-	ClientService = "dev-service" // confidential: client credentials, and codes to loopback redirects
-
-	// ServiceSecret is the published secret of ClientService: it opens nothing outside this machine.
-	ServiceSecret = "dev-service-secret"
-)
+// Client is the id of the one client: the gateway, which logs its users in.
+const Client = "durward"
 
 // AccessLifetime is the lifetime of an access token.
 const AccessLifetime = 15 * time.Minute
 
-// Options holds the place of a provider and the audiences of its tokens.
+// Options holds the place of a provider, its client, and the audiences of its tokens.
 type Options struct {
-	Dir       string           // keeps two files of the provider, mode 0600; made when it does not exist
-	Issuer    string           // http(s)://<loopback host>[:port]/dev/idp
-	Audiences []string         // the gateway's; in every access token beside the requested ones
-	Now       func() time.Time // nil: time.Now
+	Dir         string           // keeps two files of the provider, mode 0600; made when it does not exist
+	Issuer      string           // http(s)://<loopback host>[:port]/dev/idp
+	RedirectURI string           // the one of Client
+	Audiences   []string         // the gateway's; in every access token beside the requested ones
+	Now         func() time.Time // nil: time.Now
 }
 
 // Provider is the development identity provider. Two providers must not share a directory at the same time. It holds
@@ -57,6 +52,7 @@ type Provider struct {
 	identity  *identity
 	key       *rsa.PrivateKey
 	kid       string
+	secret    seal.Secret // of the client
 	jwks      []byte
 	auth      *oauthserver.Server
 	handler   http.Handler
@@ -85,18 +81,17 @@ func Open(o Options) (*Provider, error) {
 	}
 	p := &Provider{
 		issuer: o.Issuer, root: u.Scheme + "://" + u.Host, path: u.Path, audiences: slices.Clone(o.Audiences), now: o.Now,
-		users: make(map[string]User), identity: id, key: key, kid: public.ID, jwks: jwks,
+		users: make(map[string]User), identity: id, key: key, kid: public.ID, jwks: jwks, secret: seal.NewSecret(authserver.Random()),
 	}
 	for _, user := range Users() {
 		p.users[user.Email] = user
 	}
 	p.auth, err = oauthserver.Open(oauthserver.Config{
 		Issuer: o.Issuer, StatePath: filepath.Join(o.Dir, "devidp-grants.json"), Now: o.Now,
-		Clients: []authserver.Client{
-			oauthserver.PublicClient(ClientAgent, "Development agent"),
-			oauthserver.PublicClient(ClientConsole, "Development console"),
-			oauthserver.ConfidentialClient(ClientService, "Development service", ServiceSecret),
-		},
+		Clients: []authserver.Client{{
+			ID: Client, Name: "The gateway", AuthMethod: authserver.AuthBasic, SecretHash: authserver.HashSecret(p.secret.Reveal()),
+			RedirectURIs: []string{o.RedirectURI}, GrantTypes: []string{authserver.GrantCode, authserver.GrantRefresh},
+		}},
 		Site: "Development login", Title: "Log in as one of these users", Pick: pick, PickField: "user", PickData: Users(),
 		Subject: p.subject, Scopes: scopes, Sign: p.sign, AccessLifetime: AccessLifetime,
 	})
@@ -128,6 +123,10 @@ func scopes(requested []string) ([]string, error) {
 
 // Issuer returns the issuer in the form of the tokens.
 func (p *Provider) Issuer() string { return p.issuer }
+
+// Secret returns the client's secret. The provider makes one when it is opened, and keeps it nowhere: nobody but the gateway
+// of this process needs it.
+func (p *Provider) Secret() seal.Secret { return p.secret }
 
 // JWKS returns the public keys as a JWK set (RFC 7517).
 func (p *Provider) JWKS() []byte { return slices.Clone(p.jwks) }
@@ -171,7 +170,7 @@ func (p *Provider) serveMetadata(w http.ResponseWriter, _ *http.Request) {
 	m := p.auth.Metadata()
 	m["jwks_uri"] = p.issuer + "/jwks"
 	m["userinfo_endpoint"] = p.issuer + "/userinfo"
-	m["grant_types_supported"] = []string{"authorization_code", "refresh_token", "client_credentials"}
+	m["token_endpoint_auth_methods_supported"] = []string{authserver.AuthBasic, authserver.AuthPost}
 	m["scopes_supported"] = []string{"openid", "profile", "email", "offline_access"}
 	m["subject_types_supported"] = []string{"public"}
 	m["id_token_signing_alg_values_supported"] = []string{"RS256"}

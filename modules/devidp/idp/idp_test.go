@@ -65,7 +65,7 @@ func open(t *testing.T, dir string) *bench {
 	b.base = "http://" + server.Listener.Addr().String()
 	b.issuer = b.base + "/dev/idp"
 	var err error
-	b.provider, err = Open(Options{Dir: dir, Issuer: b.issuer, Audiences: []string{gateway}, Now: b.clock.now})
+	b.provider, err = Open(Options{Dir: dir, Issuer: b.issuer, RedirectURI: callback, Audiences: []string{gateway}, Now: b.clock.now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,10 +117,10 @@ func challenge() string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// request returns a valid authorization request of dev-agent, with changes: a nil value removes a parameter.
+// request returns a valid authorization request of the gateway, with changes: a nil value removes a parameter.
 func request(changes map[string][]string) url.Values {
 	q := url.Values{
-		"response_type": {"code"}, "client_id": {ClientAgent}, "redirect_uri": {callback}, "state": {"s t&a=te"},
+		"response_type": {"code"}, "client_id": {Client}, "redirect_uri": {callback}, "state": {"s t&a=te"},
 		"code_challenge": {challenge()}, "code_challenge_method": {"S256"}, "scope": {"openid profile"}, "nonce": {"n-1"}, "resource": {gateway + "/mcp/demo"},
 	}
 	for name, values := range changes {
@@ -159,8 +159,15 @@ func (b *bench) login(q url.Values, user string) url.Values {
 	return u.Query()
 }
 
-func codeForm(code string) url.Values {
-	return url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {callback}, "client_id": {ClientAgent}, "code_verifier": {verifier}}
+func (b *bench) codeForm(code string) url.Values {
+	return url.Values{
+		"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {callback}, "code_verifier": {verifier},
+		"client_id": {Client}, "client_secret": {b.provider.Secret().Reveal()},
+	}
+}
+
+func (b *bench) refreshForm(token string) url.Values {
+	return url.Values{"grant_type": {"refresh_token"}, "refresh_token": {token}, "client_id": {Client}, "client_secret": {b.provider.Secret().Reveal()}}
 }
 
 type tokens struct {
@@ -205,7 +212,7 @@ func TestLogin(t *testing.T) {
 	if back.Get("iss") != b.issuer || back.Get("state") != "s t&a=te" || back.Get("code") == "" {
 		t.Fatalf("answer %v", back)
 	}
-	status, got := b.token(codeForm(back.Get("code")))
+	status, got := b.token(b.codeForm(back.Get("code")))
 	if status != http.StatusOK || got.Type != "Bearer" || got.Expires != 900 || got.Scope != "openid profile" || got.Refresh == "" {
 		t.Fatalf("%d %+v", status, got)
 	}
@@ -217,7 +224,7 @@ func TestLogin(t *testing.T) {
 		delete(claims, name)
 	}
 	want := jwt.MapClaims{
-		"iss": b.issuer, "sub": b.provider.UserID("alice@example.test"), "aud": []any{gateway, gateway + "/mcp/demo"}, "azp": ClientAgent, "client_id": ClientAgent,
+		"iss": b.issuer, "sub": b.provider.UserID("alice@example.test"), "aud": []any{gateway, gateway + "/mcp/demo"}, "azp": Client, "client_id": Client,
 		"email": "alice@example.test", "name": "Alice", "org_id": b.provider.OrganizationID("acme"), "organization_slug": "acme",
 		"roles": []any{}, "groups": []any{"engineering"}, "scope": "openid profile",
 	}
@@ -225,7 +232,7 @@ func TestLogin(t *testing.T) {
 		t.Errorf("access token (-want +got):\n%s", diff)
 	}
 	id := b.claims(got.ID, "JWT")
-	if id["aud"] != ClientAgent || id["nonce"] != "n-1" || id["sub"] != want["sub"] {
+	if id["aud"] != Client || id["nonce"] != "n-1" || id["sub"] != want["sub"] {
 		t.Errorf("id token %v", id)
 	}
 
@@ -252,7 +259,7 @@ func TestEveryUser(t *testing.T) {
 	b := open(t, t.TempDir())
 	ids := map[string]bool{}
 	for _, user := range Users() {
-		_, got := b.token(codeForm(b.login(request(nil), user.Email).Get("code")))
+		_, got := b.token(b.codeForm(b.login(request(nil), user.Email).Get("code")))
 		claims := b.claims(got.Access, "at+jwt")
 		if claims["email"] != user.Email || claims["org_id"] != b.provider.OrganizationID(user.Organization) {
 			t.Errorf("%s: %v", user.Email, claims)
@@ -271,7 +278,7 @@ func TestLoginPage(t *testing.T) {
 	if !strings.Contains(csp, "frame-ancestors 'none'") || !strings.Contains(csp, "default-src 'none'") || answer.Header.Get("X-Frame-Options") != "DENY" {
 		t.Errorf("headers %v", answer.Header)
 	}
-	for _, want := range []string{"Development agent", "127.0.0.1:7777", "openid", "&lt;script&gt;", `name="user" value="bob@example.test"`} {
+	for _, want := range []string{"The gateway", "127.0.0.1:7777", "openid", "&lt;script&gt;", `name="user" value="bob@example.test"`} {
 		if !bytes.Contains(body, []byte(want)) {
 			t.Errorf("the page does not show %q", want)
 		}
@@ -287,9 +294,12 @@ func TestRequestsThatNeverRedirect(t *testing.T) {
 	for name, changes := range map[string]map[string][]string{
 		"unknown client":           {"client_id": {"nobody"}},
 		"no client":                {"client_id": nil},
-		"two clients":              {"client_id": {ClientAgent, ClientConsole}},
+		"two clients":              {"client_id": {Client, Client}},
+		"another client of before": {"client_id": {"dev-agent"}},
 		"no redirect":              {"redirect_uri": nil},
 		"A06 redirect elsewhere":   {"redirect_uri": {"https://evil.tld/cb"}},
+		"A06 another port":         {"redirect_uri": {"http://127.0.0.1:7778/callback"}},
+		"A06 another path":         {"redirect_uri": {"http://127.0.0.1:7777/"}},
 		"redirect with user":       {"redirect_uri": {"http://127.0.0.1@evil.tld/cb"}},
 		"redirect with fragment":   {"redirect_uri": {callback + "#x"}},
 		"redirect name like ours":  {"redirect_uri": {"http://localhost.evil.tld/cb"}},
@@ -385,23 +395,23 @@ func TestCodes(t *testing.T) {
 		change func(url.Values)
 		want   string
 	}{
-		"mismatched client":        {func(f url.Values) { f.Set("client_id", ClientConsole) }, "invalid_grant"},
-		"mismatched redirect":      {func(f url.Values) { f.Set("redirect_uri", "http://127.0.0.1:7778/callback") }, "invalid_grant"},
-		"no redirect":              {func(f url.Values) { f.Del("redirect_uri") }, "invalid_grant"},
-		"A07 wrong verifier":       {func(f url.Values) { f.Set("code_verifier", strings.Repeat("x", 43)) }, "invalid_grant"},
-		"A07 challenge for it":     {func(f url.Values) { f.Set("code_verifier", challenge()) }, "invalid_grant"},
-		"no verifier":              {func(f url.Values) { f.Del("code_verifier") }, "invalid_grant"},
-		"unknown code":             {func(f url.Values) { f.Set("code", "nothing") }, "invalid_grant"},
-		"resource never asked":     {func(f url.Values) { f.Set("resource", "http://other.test/") }, "invalid_target"},
-		"audience never asked":     {func(f url.Values) { f.Set("audience", "other") }, "invalid_target"},
-		"unknown client":           {func(f url.Values) { f.Set("client_id", "nobody") }, "invalid_client"},
-		"a public client's secret": {func(f url.Values) { f.Set("client_secret", "x") }, "invalid_client"},
-		"no grant type":            {func(f url.Values) { f.Del("grant_type") }, "invalid_request"},
-		"password":                 {func(f url.Values) { f.Set("grant_type", "password") }, "unsupported_grant_type"},
-		"machine":                  {func(f url.Values) { f.Set("grant_type", "client_credentials") }, "unauthorized_client"},
-		"parameter twice":          {func(f url.Values) { f.Add("code_verifier", verifier) }, "invalid_request"},
+		"mismatched redirect":  {func(f url.Values) { f.Set("redirect_uri", "http://127.0.0.1:7778/callback") }, "invalid_grant"},
+		"no redirect":          {func(f url.Values) { f.Del("redirect_uri") }, "invalid_grant"},
+		"A07 wrong verifier":   {func(f url.Values) { f.Set("code_verifier", strings.Repeat("x", 43)) }, "invalid_grant"},
+		"A07 challenge for it": {func(f url.Values) { f.Set("code_verifier", challenge()) }, "invalid_grant"},
+		"no verifier":          {func(f url.Values) { f.Del("code_verifier") }, "invalid_grant"},
+		"unknown code":         {func(f url.Values) { f.Set("code", "nothing") }, "invalid_grant"},
+		"resource never asked": {func(f url.Values) { f.Set("resource", "http://other.test/") }, "invalid_target"},
+		"audience never asked": {func(f url.Values) { f.Set("audience", "other") }, "invalid_target"},
+		"unknown client":       {func(f url.Values) { f.Set("client_id", "nobody") }, "invalid_client"},
+		"another secret":       {func(f url.Values) { f.Set("client_secret", "x") }, "invalid_client"},
+		"no secret":            {func(f url.Values) { f.Del("client_secret") }, "invalid_client"},
+		"no grant type":        {func(f url.Values) { f.Del("grant_type") }, "invalid_request"},
+		"password":             {func(f url.Values) { f.Set("grant_type", "password") }, "unsupported_grant_type"},
+		"machine":              {func(f url.Values) { f.Set("grant_type", "client_credentials") }, "unsupported_grant_type"},
+		"parameter twice":      {func(f url.Values) { f.Add("code_verifier", verifier) }, "invalid_request"},
 	} {
-		f := codeForm(code())
+		f := b.codeForm(code())
 		test.change(f)
 		if status, got := b.token(f); status < 400 || status > 401 || got.Error != test.want || got.Access != "" {
 			t.Errorf("%s: %d %+v, want %s", name, status, got, test.want)
@@ -410,19 +420,19 @@ func TestCodes(t *testing.T) {
 
 	late := code()
 	b.clock.advance(61 * time.Second)
-	if _, got := b.token(codeForm(late)); got.Error != "invalid_grant" {
+	if _, got := b.token(b.codeForm(late)); got.Error != "invalid_grant" {
 		t.Errorf("late code: %+v", got)
 	}
 
 	twice := code()
-	_, first := b.token(codeForm(twice))
-	if status, got := b.token(codeForm(twice)); status != 400 || got.Error != "invalid_grant" {
+	_, first := b.token(b.codeForm(twice))
+	if status, got := b.token(b.codeForm(twice)); status != 400 || got.Error != "invalid_grant" {
 		t.Errorf("code reused: %d %+v", status, got)
 	}
-	if _, got := b.token(url.Values{"grant_type": {"refresh_token"}, "refresh_token": {first.Refresh}, "client_id": {ClientAgent}}); got.Error != "invalid_grant" {
+	if _, got := b.token(b.refreshForm(first.Refresh)); got.Error != "invalid_grant" {
 		t.Errorf("the refresh token of a reused code still works: %+v", got)
 	}
-	if answer, _ := b.get(b.issuer + "/token?" + codeForm(code()).Encode()); answer.StatusCode != 405 || answer.Header.Get("Allow") == "" {
+	if answer, _ := b.get(b.issuer + "/token?" + b.codeForm(code()).Encode()); answer.StatusCode != 405 || answer.Header.Get("Allow") == "" {
 		t.Errorf("GET /token: %d", answer.StatusCode)
 	}
 }
@@ -430,9 +440,9 @@ func TestCodes(t *testing.T) {
 func TestRefresh(t *testing.T) {
 	b := open(t, t.TempDir())
 	q := request(map[string][]string{"resource": {gateway + "/mcp/a", gateway + "/mcp/b"}, "audience": {"third"}})
-	_, first := b.token(codeForm(b.login(q, "bob@example.test").Get("code")))
+	_, first := b.token(b.codeForm(b.login(q, "bob@example.test").Get("code")))
 	refresh := func(token string, more url.Values) (int, tokens) {
-		f := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {token}, "client_id": {ClientAgent}}
+		f := b.refreshForm(token)
 		for name, values := range more {
 			f[name] = values
 		}
@@ -444,8 +454,8 @@ func TestRefresh(t *testing.T) {
 	if _, got := refresh(first.Refresh, url.Values{"resource": {"http://other.test/"}}); got.Error != "invalid_target" {
 		t.Errorf("other resource: %+v", got)
 	}
-	if _, got := refresh(first.Refresh, url.Values{"client_id": {ClientConsole}}); got.Error != "invalid_grant" {
-		t.Errorf("other client: %+v", got)
+	if _, got := refresh(first.Refresh, url.Values{"client_secret": {"x"}}); got.Error != "invalid_client" {
+		t.Errorf("another secret: %+v", got)
 	}
 	_, second := refresh(first.Refresh, url.Values{"scope": {"profile"}, "resource": {gateway + "/mcp/b"}})
 	claims := b.claims(second.Access, "at+jwt")
@@ -465,36 +475,36 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
-func TestMachine(t *testing.T) {
+// TestClient checks that the one client proves itself with the secret that this process made, in either place.
+func TestClient(t *testing.T) {
 	b := open(t, t.TempDir())
-	form := url.Values{"grant_type": {"client_credentials"}, "scope": {"x"}, "resource": {gateway + "/mcp/demo"}}
+	code := func() url.Values { return b.codeForm(b.login(request(nil), "alice@example.test").Get("code")) }
 	basic := func(secret string) func(*http.Request) {
-		return func(r *http.Request) { r.SetBasicAuth(ClientService, secret) }
+		return func(r *http.Request) { r.SetBasicAuth(Client, secret) }
 	}
-	status, got := b.token(form, basic(ServiceSecret))
-	if status != 200 || got.Refresh != "" {
-		t.Fatalf("%d %+v", status, got)
+	secret := b.provider.Secret().Reveal()
+	inHeader := func() url.Values {
+		f := code()
+		f.Del("client_id")
+		f.Del("client_secret")
+		return f
 	}
-	claims := b.claims(got.Access, "at+jwt")
-	if claims["sub"] != ClientService || claims["azp"] != ClientService || claims["organization_slug"] != "acme" || claims["email"] != nil || claims["roles"] != nil {
-		t.Errorf("claims %v", claims)
+	if status, got := b.token(inHeader(), basic(secret)); status != http.StatusOK {
+		t.Errorf("secret in the header: %d %+v", status, got)
 	}
-	form.Set("client_id", ClientService)
-	form.Set("client_secret", ServiceSecret)
-	if status, _ := b.token(form); status != 200 {
-		t.Errorf("secret in the body: %d", status)
-	}
-	if status, got := b.token(form, basic(ServiceSecret)); status != 400 || got.Error != "invalid_request" {
+	if status, got := b.token(code(), basic(secret)); status != http.StatusBadRequest || got.Error != "invalid_request" {
 		t.Errorf("two ways at once: %d %+v", status, got)
 	}
-	form.Del("client_secret")
-	if status, got := b.token(form); status != 401 || got.Error != "invalid_client" {
-		t.Errorf("no secret: %d %+v", status, got)
-	}
-	form.Del("client_id")
-	answer, _ := b.post(b.issuer+"/token", form, basic("wrong"))
-	if answer.StatusCode != 401 || !strings.HasPrefix(answer.Header.Get("WWW-Authenticate"), "Basic") {
+	answer, _ := b.post(b.issuer+"/token", inHeader(), basic("wrong"))
+	if answer.StatusCode != http.StatusUnauthorized || !strings.HasPrefix(answer.Header.Get("WWW-Authenticate"), "Basic") {
 		t.Errorf("wrong secret: %d %v", answer.StatusCode, answer.Header)
+	}
+	other := open(t, t.TempDir())
+	if other.provider.Secret().Reveal() == secret {
+		t.Error("two providers have the same secret")
+	}
+	if _, body := b.get(b.issuer + "/.well-known/openid-configuration"); bytes.Contains(body, []byte(`"none"`)) || bytes.Contains(body, []byte("client_credentials")) {
+		t.Errorf("the metadata: %s", body)
 	}
 }
 
@@ -580,7 +590,7 @@ func TestGuardAndOrigins(t *testing.T) {
 func TestRestartElsewhere(t *testing.T) {
 	dir := t.TempDir()
 	before := open(t, dir)
-	_, got := before.token(codeForm(before.login(request(nil), "alice@example.test").Get("code")))
+	_, got := before.token(before.codeForm(before.login(request(nil), "alice@example.test").Get("code")))
 	after := open(t, dir)
 	if before.issuer == after.issuer {
 		t.Fatal("both have the same address")
@@ -589,7 +599,7 @@ func TestRestartElsewhere(t *testing.T) {
 		before.provider.OrganizationID("acme") != after.provider.OrganizationID("acme") {
 		t.Error("keys or ids changed")
 	}
-	status, again := after.token(url.Values{"grant_type": {"refresh_token"}, "refresh_token": {got.Refresh}, "client_id": {ClientAgent}})
+	status, again := after.token(after.refreshForm(got.Refresh))
 	if status != 200 {
 		t.Fatalf("refresh after the restart: %d %+v", status, again)
 	}

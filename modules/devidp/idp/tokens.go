@@ -31,12 +31,6 @@ func (p *Provider) sign(g oauthserver.Grant) (string, map[string]any, error) {
 		"iss": p.issuer, "aud": audience, "azp": g.ClientID, "client_id": g.ClientID, "scope": strings.Join(g.Scopes, " "),
 		"iat": now.Unix(), "exp": now.Add(AccessLifetime).Unix(), "jti": uuid.NewString(),
 	}
-	if g.Subject == "" { // a machine: no user claims, no roles
-		claims["sub"] = g.ClientID
-		claims["org_id"], claims["organization_slug"] = p.identity.Organizations[machineOrganization], machineOrganization
-		token, err := p.signed(typAccess, claims)
-		return token, nil, err
-	}
 	user, ok := p.users[g.Subject]
 	if !ok {
 		return "", nil, errors.New("the user of the grant is gone")

@@ -7,11 +7,11 @@ import (
 	"github.com/durward-gateway/durward/internal/identity/authserver"
 )
 
-// Grant holds the rights of one login, or of one client that acts for itself. Its id is in every token of it.
+// Grant holds the rights of one login. Its id is in every token of it.
 type Grant struct {
 	ID        string    `json:"id"`
 	ClientID  string    `json:"client_id"`
-	Subject   string    `json:"subject,omitempty"` // empty: the client itself (client credentials)
+	Subject   string    `json:"subject,omitempty"`
 	Scopes    []string  `json:"scopes,omitempty"`
 	Targets   []string  `json:"targets,omitempty"` // resources (RFC 8707) and audiences asked for
 	Nonce     string    `json:"nonce,omitempty"`

@@ -13,7 +13,7 @@ import (
 	"github.com/durward-gateway/durward/internal/identity/authserver"
 )
 
-// Token returns the token endpoint: authorization_code, refresh_token and client_credentials.
+// Token returns the token endpoint: authorization_code and refresh_token.
 func (s *Server) Token() http.Handler {
 	return authserver.Restricted(func(w http.ResponseWriter, r *http.Request) {
 		answer, err := s.token(w, r)
@@ -41,9 +41,9 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) (map[string]any, 
 	switch grantType {
 	case "":
 		return nil, authserver.Invalid("invalid_request", "grant_type is missing")
-	case authserver.GrantCode, authserver.GrantRefresh, authserver.GrantMachine:
+	case authserver.GrantCode, authserver.GrantRefresh:
 	default:
-		return nil, authserver.Invalid("unsupported_grant_type", "grant_type must be authorization_code, refresh_token or client_credentials")
+		return nil, authserver.Invalid("unsupported_grant_type", "grant_type must be authorization_code or refresh_token")
 	}
 	if !slices.Contains(c.GrantTypes, grantType) {
 		return nil, authserver.Invalid("unauthorized_client", "the client may not use this grant type")
@@ -52,14 +52,10 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) (map[string]any, 
 	if err != nil {
 		return nil, err
 	}
-	switch grantType {
-	case authserver.GrantCode:
+	if grantType == authserver.GrantCode {
 		return s.redeem(c, form, targets)
-	case authserver.GrantRefresh:
-		return s.refresh(c, form, targets)
-	default:
-		return s.machine(c, form, targets)
 	}
+	return s.refresh(c, form, targets)
 }
 
 // redeem exchanges a code. A code that is shown a second time ends the grant that the first time made (RFC 6749 section
@@ -111,20 +107,6 @@ func (s *Server) refresh(c *authserver.Client, form url.Values, targets []string
 		return nil, authserver.Invalid("invalid_target", "the resource is not one that was allowed at login")
 	}
 	return s.issue(*g, g.narrowed(requested, targets), true, token)
-}
-
-// machine issues a token for the client itself, without a refresh token (RFC 6749 section 4.4).
-func (s *Server) machine(c *authserver.Client, form url.Values, targets []string) (map[string]any, error) {
-	requested, err := authserver.Scopes(form.Get("scope"))
-	if err != nil {
-		return nil, err
-	}
-	scopes, err := s.config.Scopes(requested)
-	if err != nil {
-		return nil, authserver.Invalid("invalid_scope", err.Error())
-	}
-	g := Grant{ID: authserver.Random(), ClientID: c.ID, Scopes: scopes, Targets: targets, LoginTime: s.config.Now()}
-	return s.issue(g, g, false, "")
 }
 
 // issue makes the tokens of an answer, and stores the necessary facts about them before it returns. granted is the
