@@ -266,15 +266,14 @@ type DataKeys interface {
 // Agents keeps the applications that policies can name.
 type Agents interface {
 	// CreateAgent stores an agent and its application, which is new. It returns a ConflictError on external_id when a
-	// live agent of the organization has it.
+	// live agent of the organization has it, of the same issuer.
 	CreateAgent(ctx context.Context, a Agent) error
 	// AdoptApplication stores an agent for an existing application; a.Application needs its id only. It returns
-	// ErrNotFound when the organization has no such application, ConflictError on external_id when it already has a
-	// live agent.
+	// ErrNotFound when the organization has no such application, ConflictError on external_id when there is a live agent
+	// of its issuer and external id.
 	AdoptApplication(ctx context.Context, a Agent) (Agent, error)
 	// RegisterAgent returns the live agent of a's issuer and external id, and makes a when there is none and the
-	// organization has fewer than limit agents. It returns ErrNotFound when it has as many, or when another issuer's
-	// agent has the external id.
+	// organization has fewer than limit agents. It returns ErrNotFound when it has as many.
 	RegisterAgent(ctx context.Context, a Agent, limit int) (Agent, error)
 	// Agent reads one agent.
 	Agent(ctx context.Context, organization, id string) (Agent, error)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/identity/authn"
+	"github.com/durward-gateway/durward/storage"
 )
 
 // agent registers a client as an agent of the caller's organization and returns the agent's id.
@@ -114,6 +115,19 @@ func TestAgentCreationProblems(t *testing.T) {
 	unknown.wantError(404, gateway.AgentNotFound)
 	if w := a.do(a.adam, http.MethodPost, "/api/agents", object{"application_directory_id": foreign}); w.body != unknown.body || w.status != 404 {
 		t.Errorf("O02 %d %s", w.status, w.body)
+	}
+	// The client of that id at another issuer is another agent.
+	elsewhere := storage.Agent{ID: uuid.NewString(), OrganizationID: a.adam.OrganizationID, CreatedAt: start, UpdatedAt: start, Application: storage.Application{
+		ID: uuid.NewString(), OrganizationID: a.adam.OrganizationID, Issuer: "https://other.example.test", ExternalID: "client-9", CreatedAt: start, UpdatedAt: start,
+	}}
+	if err := a.store.CreateAgent(t.Context(), elsewhere); err != nil {
+		t.Fatal(err)
+	}
+	same := object{"application_directory": object{"external_id": "client-9"}}
+	made := a.do(a.adam, http.MethodPost, "/api/agents", same).want(http.StatusOK)["id"].(string)
+	a.do(a.adam, http.MethodPost, "/api/agents", same).wantError(409, gateway.Conflict)
+	for _, id := range []string{made, elsewhere.ID} {
+		a.do(a.adam, http.MethodDelete, "/api/agents/"+id, nil).want(204)
 	}
 	// An application outlives its agent, and can be one again.
 	a.do(a.adam, http.MethodDelete, "/api/agents/"+registered, nil).want(204)

@@ -24,7 +24,6 @@ const (
 	agentSQL         = agentSelect + ` WHERE g.organization_id = $1 AND g.id = $2`
 	agentByClientSQL = agentSelect + ` WHERE g.organization_id = $1 AND g.issuer = $2 AND g.external_id = $3`
 	agentExistsSQL   = `SELECT 1 FROM agents WHERE organization_id = $1 AND id = $2`
-	externalIDSQL    = `SELECT 1 FROM agents WHERE organization_id = $1 AND external_id = $2`
 	insertAgentSQL   = `INSERT INTO agents (id, organization_id, application_id, issuer, external_id, write_confirmations_required,
 			llm_gateway_enabled, approval_channel, created_at, updated_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
@@ -117,11 +116,7 @@ func (s agentsStore) RegisterAgent(ctx context.Context, a storage.Agent, limit i
 		if err != nil {
 			return err
 		}
-		taken, err := exists(ctx, tx, externalIDSQL, a.OrganizationID, a.Application.ExternalID)
-		if err != nil {
-			return err
-		}
-		if taken || counts.All >= limit {
+		if counts.All >= limit {
 			return storage.ErrNotFound
 		}
 		if err := createAgent(ctx, tx, a); err != nil {

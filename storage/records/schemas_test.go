@@ -27,10 +27,11 @@ func TestSameTables(t *testing.T) {
 			for line := range strings.Lines(string(text)) {
 				words := strings.Fields(line)
 				switch {
-				case len(words) > 3 && words[0] == "ALTER" && words[3] == "ADD":
+				case len(words) > 4 && words[0] == "ALTER" && words[3] == "ADD" && words[4] == "COLUMN":
 					tables[words[2]] = append(tables[words[2]], words[5])
 				case len(words) > 2 && words[0] == "CREATE" && words[1] == "TABLE":
 					table = words[2]
+					tables[table] = nil // a later step makes it anew
 				case strings.HasPrefix(line, ")"):
 					table = ""
 				case table != "" && strings.HasPrefix(line, "    ") && words[0] == strings.ToLower(words[0]) && words[0] != "--" && words[0] != "xact":

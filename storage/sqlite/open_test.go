@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -236,6 +238,7 @@ func TestUpgrade(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := seedConnection(t, s)
+	agent, approval := seedApproval(t, s, want.ConnectionKey)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -260,4 +263,38 @@ func TestUpgrade(t *testing.T) {
 	if got, err := s.Connection(t.Context(), want.ConnectionKey); err != nil || string(got.SealedCredential) != string(want.SealedCredential) {
 		t.Errorf("got %+v, %v", got, err)
 	}
+	if got, err := s.Agent(t.Context(), want.OrganizationID, agent.ID); err != nil || !cmp.Equal(got, agent) {
+		t.Errorf("got %+v, %v, want %+v", got, err, agent)
+	}
+	if got, err := s.Approval(t.Context(), want.OrganizationID, approval.ID, approval.CreatedAt); err != nil || !cmp.Equal(got, approval) {
+		t.Errorf("got %+v, %v, want %+v", got, err, approval)
+	}
+	// The tables that were made anew refer to each other.
+	if err := s.DeleteAgent(t.Context(), want.OrganizationID, agent.ID, want.UserID, approval.CreatedAt); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Approval(t.Context(), want.OrganizationID, approval.ID, approval.CreatedAt); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("the approval of an agent that is gone: %v", err)
+	}
+}
+
+// seedApproval stores an agent, and an approval of a call of its user's.
+func seedApproval(t *testing.T, s *Store, key storage.ConnectionKey) (storage.Agent, storage.Approval) {
+	t.Helper()
+	at := time.UnixMicro(1_700_000_000_000_000).UTC()
+	agent := storage.Agent{ID: "agent", OrganizationID: key.OrganizationID, ApprovalChannel: storage.ChannelInBand, CreatedAt: at, UpdatedAt: at, Application: storage.Application{
+		ID: "application", OrganizationID: key.OrganizationID, Issuer: "https://id.example.com", ExternalID: "client", Name: "Client", CreatedAt: at, UpdatedAt: at,
+	}}
+	if err := s.CreateAgent(t.Context(), agent); err != nil {
+		t.Fatal(err)
+	}
+	approval, err := s.CreateApproval(t.Context(), storage.Approval{
+		ID: "approval", OrganizationID: key.OrganizationID, UserID: key.UserID, AgentID: agent.ID, Client: "client", ServerID: key.ServerID, Tool: "delete",
+		Binding: []byte("binding"), ArgumentsDigest: "digest", SealedArguments: []byte("sealed"), PolicyID: "policy", PolicyRevision: 7, Rule: "rule",
+		Channel: storage.ChannelInBand, Status: storage.ApprovalPending, ExpiresAt: at.Add(time.Hour), CreatedAt: at,
+	}, storage.AskLimits{Pending: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return agent, approval
 }

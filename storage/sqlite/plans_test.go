@@ -18,7 +18,7 @@ func TestReadsUseIndexes(t *testing.T) {
 	for _, c := range []struct{ name, wants string }{
 		{"user by subject", "(organization_id=? AND issuer=? AND subject=?)"},
 		{"user", "(organization_id=? AND id=?)"},
-		{"agent by client", "(organization_id=? AND external_id=?)"},
+		{"agent by client", "(organization_id=? AND issuer=? AND external_id=?)"},
 		{"server by slug", "(organization_id=? AND slug=?)"},
 		{"connection", "(organization_id=? AND user_id=? AND server_id=?)"},
 		{"policies of a server", "(organization_id=? AND server_id=?)"},

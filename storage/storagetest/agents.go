@@ -53,14 +53,22 @@ func testAgents(t *testing.T, b *bundle) {
 		wantError(t, err, storage.ErrNotFound)
 	}
 
-	// There is one live agent for an external id, whatever its issuer.
+	// There is one live agent for an external id of an issuer: issuers give their clients the same ids.
 	twin := newAgent(b.orgA, "Twin")
 	twin.Application.ExternalID = "bare"
 	wantConflict(t, b.CreateAgent(ctx, twin), "external_id")
 	twin.Application.Issuer = otherIssuer
-	wantConflict(t, b.CreateAgent(ctx, twin), "external_id")
-	twin.OrganizationID, twin.Application.OrganizationID = b.orgB, b.orgB
 	noError(t, b.CreateAgent(ctx, twin))
+	for of, want := range map[string]storage.Agent{issuer: bare, otherIssuer: twin} {
+		got, err := b.AgentByClient(ctx, b.orgA, of, "bare")
+		noError(t, err)
+		equal(t, got, want)
+	}
+	again := newAgent(b.orgA, "Again")
+	again.Application.Issuer, again.Application.ExternalID = otherIssuer, "bare"
+	wantConflict(t, b.CreateAgent(ctx, again), "external_id")
+	again.OrganizationID, again.Application.OrganizationID = b.orgB, b.orgB
+	noError(t, b.CreateAgent(ctx, again))
 	unknown := newAgent(b.unknown, "Unknown")
 	wantError(t, b.CreateAgent(ctx, unknown), storage.ErrNotFound)
 
@@ -131,13 +139,14 @@ func testRegisterAgent(t *testing.T, b *bundle) {
 
 	foreign := newAgent(b.orgA, "Foreign")
 	foreign.Application.Issuer, foreign.Application.ExternalID = otherIssuer, second.Application.ExternalID
-	_, err = b.RegisterAgent(ctx, foreign, 100)
-	wantError(t, err, storage.ErrNotFound)
+	got, err = b.RegisterAgent(ctx, foreign, 100) // the client of another issuer is an agent of its own
+	noError(t, err)
+	equal(t, got, foreign)
 	_, err = b.RegisterAgent(ctx, newAgent(b.orgB, "Theirs"), 1) // another organization's agents do not count
 	noError(t, err)
 	counts, err := b.AgentCounts(ctx, b.orgA)
 	noError(t, err)
-	equal(t, counts, storage.AgentCounts{All: 2, Internal: 2})
+	equal(t, counts, storage.AgentCounts{All: 3, Internal: 3})
 }
 
 func testAgentLists(t *testing.T, b *bundle) {

@@ -1,4 +1,7 @@
 -- oldest writer: 3
+-- Issuers give their clients the same ids: each client is an agent of its own.
+ALTER TABLE agents DROP CONSTRAINT agents_external_id;
+ALTER TABLE agents ADD CONSTRAINT agents_external_id UNIQUE (organization_id, issuer, external_id);
 -- A user's login with an OAuth client of the gateway, from the consent until it ends.
 CREATE TABLE logins (
     id              TEXT COLLATE "C" NOT NULL PRIMARY KEY,
