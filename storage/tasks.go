@@ -15,7 +15,7 @@ type TaskOwner struct {
 	OrganizationID string
 	ServerID       string
 	UserID         string
-	Agent          string // "" for none
+	Agent          string // the client and its issuer; "" for none
 }
 
 // Task is a task that a call created at a server. Its id is the server's own.

@@ -52,7 +52,18 @@ func (c *Call) NoteMessage(m *jsonrpc.Message) {
 
 // Binding returns the user, agent and server to which sessions of this call are bound.
 func (c *Call) Binding() session.Binding {
-	return session.Binding{Organization: c.Caller.OrganizationID, User: c.Caller.UserID, Agent: c.Caller.Agent, Server: c.Server.ID}
+	return session.Binding{
+		Organization: c.Caller.OrganizationID, User: c.Caller.UserID, Issuer: c.ClientIssuer(), Agent: c.Caller.Agent, Server: c.Server.ID,
+	}
+}
+
+// ClientIssuer returns the issuer that gave the call's client its id: a client of another issuer may have the same one. A
+// key of an agent is its user's, but the client is the agent's.
+func (c *Call) ClientIssuer() string {
+	if c.Agent != nil {
+		return c.Agent.Application.Issuer
+	}
+	return c.Caller.Issuer
 }
 
 // ReadEvents reads the request of a stream on /sse once for all the handlers that need it. When the request must not

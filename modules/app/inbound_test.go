@@ -10,6 +10,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/gateway/inbound"
 	"github.com/durward-gateway/durward/internal/identity/authn"
+	"github.com/durward-gateway/durward/internal/mcp/session"
 	"github.com/durward-gateway/durward/modules/app/metrics"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -42,5 +43,19 @@ func TestRefusedPlaceholders(t *testing.T) {
 	}
 	if w.said != [2]any{"tools/call", "pay"} || call.Log.Session != "tag" {
 		t.Errorf("said %v, tag %q", w.said, call.Log.Session)
+	}
+}
+
+// TestBinding checks that sessions are bound to the issuer of their client: that of its agent, else that of the token.
+func TestBinding(t *testing.T) {
+	call := &Call{Caller: &authn.Caller{OrganizationID: "o", UserID: "u", Issuer: "https://id.test", Agent: "client"}, Server: &storage.Server{ID: "s"}}
+	want := session.Binding{Organization: "o", User: "u", Issuer: "https://id.test", Agent: "client", Server: "s"}
+	if got := call.Binding(); got != want {
+		t.Errorf("a client that is no agent: %+v", got)
+	}
+	call.Agent = &storage.Agent{Application: storage.Application{Issuer: "https://gateway.test", ExternalID: "client"}} // of a user's key
+	want.Issuer = "https://gateway.test"
+	if got := call.Binding(); got != want {
+		t.Errorf("an agent: %+v", got)
 	}
 }

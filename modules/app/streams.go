@@ -87,7 +87,7 @@ func (s Streams) EndTakenBack() {
 	// wait a hundred times.
 	c.Core.Streams.EndCalls(c.owner(), streams.Cancelled, func(ctx context.Context) bool {
 		other, ok := ctx.Value(callKey{}).(*Call)
-		return ok && other.Inbound != nil && other.Caller.Agent == c.Caller.Agent && other.Inbound.SameSession(in) &&
+		return ok && other.Inbound != nil && other.Caller.Agent == c.Caller.Agent && other.ClientIssuer() == c.ClientIssuer() && other.Inbound.SameSession(in) &&
 			slices.ContainsFunc(ids, other.Inbound.Asks)
 	}, lateAnswer)
 }

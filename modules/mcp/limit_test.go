@@ -82,7 +82,7 @@ func TestTokensOfResults(t *testing.T) {
 		{"events", "POST", call, "text/event-stream", events(news, forty), 200, nil, 11, nil},
 		{"events that break off before the result", "POST", call, "text/event-stream", events(news) + "data: " + forty[:50], 200, io.ErrUnexpectedEOF, 0, nil},
 		{"more results than were asked for", "POST", call, "text/event-stream", events(forty, forty, forty), 200, nil, 11, nil},
-		{"results on a stream of GET", "GET", "", "text/event-stream", "event: endpoint\ndata: /messages\n\n" + events(forty, news, forty), 200, nil, 22 + 29, nil}, // with the address
+		{"results on a stream of GET", "GET", "", "text/event-stream", "event: endpoint\ndata: /messages\n\n" + events(forty, news, forty), 200, nil, 22 + 30, nil}, // with the address
 	} {
 		t.Run("T07 "+tc.name, func(t *testing.T) {
 			most := int64(10_000)

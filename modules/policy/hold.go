@@ -253,7 +253,7 @@ func (h *held) write(text string) {
 // asker returns the party to which these questions and answers belong.
 func (q *request) asker() approval.Asker {
 	return approval.Asker{
-		Organization: q.call.Caller.OrganizationID, User: q.call.Caller.UserID, Client: q.call.Caller.Agent, Server: q.call.Server.ID,
+		Organization: q.call.Caller.OrganizationID, User: q.call.Caller.UserID, Issuer: q.call.ClientIssuer(), Client: q.call.Caller.Agent, Server: q.call.Server.ID,
 		Session: q.Session.Upstream,
 	}
 }

@@ -81,7 +81,7 @@ var errNotOpen = errors.New("the conversation is not open")
 // Session returns the upstream's session of a conversation. When there is none it opens one, once for all nodes. Errors
 // are storage.ErrNotFound for a conversation that is over, the store's, and open's.
 func (k *Keeper) Session(ctx context.Context, owner session.Binding, id string, open func(ctx context.Context, declared []byte) (session.Session, error)) (session.Session, error) {
-	kept, err := k.Memory.open.Get(ctx, cache.NewKey(owner.Organization, "conversation", owner.User, owner.Agent, owner.Server, id), func(ctx context.Context) (session.Session, error) {
+	kept, err := k.Memory.open.Get(ctx, cache.NewKey(owner.Organization, "conversation", owner.User, owner.Issuer, owner.Agent, owner.Server, id), func(ctx context.Context) (session.Session, error) {
 		stored, err := k.read(ctx, owner, id)
 		if err == nil && stored.Upstream == "" {
 			err = errNotOpen

@@ -176,6 +176,7 @@ func others() map[string]session.Binding {
 		"organization": func(o *session.Binding) { o.Organization = "other" },
 		"user":         func(o *session.Binding) { o.User = "kim" },
 		"agent":        func(o *session.Binding) { o.Agent = "another" },
+		"issuer":       func(o *session.Binding) { o.Issuer = "another" },
 		"server":       func(o *session.Binding) { o.Server = "another" },
 	} {
 		owner := alex
@@ -220,7 +221,7 @@ func TestOwnerWhileItOpens(t *testing.T) {
 		for part, owner := range others() {
 			all.Go(func() {
 				got, err := b.Session(t.Context(), owner, id, func(context.Context, []byte) (session.Session, error) {
-					if part != "agent" {
+					if part != "agent" && part != "issuer" {
 						t.Errorf("another %s opens a session", part)
 					}
 					return session.Session{}, storage.ErrNotFound

@@ -40,11 +40,11 @@ var (
 	ErrUpstreamID = errors.New("upstream's session id is not usable")
 )
 
-// Binding names the caller who may use a session, and the server. All four fields are authenticated with the seal and
-// none is in the id: a field that differs makes the id unreadable.
+// Binding names the caller who may use a session, and the server. All fields are authenticated with the seal and none is
+// in the id: a field that differs makes the id unreadable.
 type Binding struct {
 	Organization, User string
-	Agent              string // "" for none
+	Issuer, Agent      string // the client, and who gave it its id; Agent is "" for none
 	Server             string
 }
 
@@ -169,7 +169,7 @@ func (b Binding) associated() []byte { return b.bound("mcp session") }
 // text.
 func (b Binding) bound(kind string) []byte {
 	out := make([]byte, 0, 160)
-	for _, field := range [...]string{kind, b.Organization, b.User, b.Agent, b.Server} {
+	for _, field := range [...]string{kind, b.Organization, b.User, b.Issuer, b.Agent, b.Server} {
 		out = binary.AppendUvarint(out, uint64(len(field)))
 		out = append(out, field...)
 	}

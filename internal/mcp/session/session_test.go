@@ -128,6 +128,7 @@ func TestForeignAndTampered(t *testing.T) {
 	}{
 		{"another user", id, with(func(b *Binding) { b.User = "bob" })},
 		{"another agent", id, with(func(b *Binding) { b.Agent = "other" })},
+		{"another issuer's agent of that id", id, with(func(b *Binding) { b.Issuer = "https://other.example" })},
 		{"no agent", id, with(func(b *Binding) { b.Agent = "" })},
 		{"another server", id, with(func(b *Binding) { b.Server = "demo2" })},
 		{"another organization", id, with(func(b *Binding) { b.Organization = "rival" })},

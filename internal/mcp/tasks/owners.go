@@ -184,5 +184,9 @@ func digestOf(id string) (digest string, ok bool) {
 }
 
 func ownerOf(who session.Binding) storage.TaskOwner {
-	return storage.TaskOwner{OrganizationID: who.Organization, ServerID: who.Server, UserID: who.User, Agent: who.Agent}
+	owner := storage.TaskOwner{OrganizationID: who.Organization, ServerID: who.Server, UserID: who.User}
+	if who.Agent != "" {
+		owner.Agent = who.Issuer + " " + who.Agent
+	}
+	return owner
 }

@@ -101,6 +101,7 @@ func TestOwns(t *testing.T) {
 	for name, other := range map[string]session.Binding{
 		"O14 another user":         bob,
 		"O14 another agent":        {Organization: "o", User: "alice", Agent: "b", Server: "s"},
+		"O14 another issuer's":     {Organization: "o", User: "alice", Issuer: "i", Agent: "a", Server: "s"},
 		"O14 another server":       {Organization: "o", User: "alice", Agent: "a", Server: "s2"},
 		"O14 another organization": {Organization: "p", User: "alice", Agent: "a", Server: "s"},
 	} {

@@ -74,6 +74,7 @@ func TestHolds(t *testing.T) {
 		"organization": func(a *approval.Asker) { a.Organization = "o2" },
 		"user":         func(a *approval.Asker) { a.User = "bob" },
 		"client":       func(a *approval.Asker) { a.Client = "agent-b" },
+		"issuer":       func(a *approval.Asker) { a.Issuer = "https://other.example" },
 		"server":       func(a *approval.Asker) { a.Server = "s2" },
 		"session":      func(a *approval.Asker) { a.Session = "two" },
 	} {

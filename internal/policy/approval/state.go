@@ -55,7 +55,7 @@ type State struct {
 // Asker identifies the caller of a call, and the server and session.
 type Asker struct {
 	Organization, User string
-	Client             string // external id; "" for none
+	Issuer, Client     string // the client's external id, and who gave it; Client is "" for none
 	Server             string
 	Session            string // the upstream's session id, for questions in revisions that have sessions; else ""
 }
@@ -181,7 +181,7 @@ func (s *States) Answered(id string, who Asker) (approvalID string, err error) {
 // bound returns the asker as associated data. Lengths go first, so that no two askers share a text.
 func (a Asker) bound(kind string) []byte {
 	out := make([]byte, 0, 192)
-	for _, field := range [...]string{kind, a.Organization, a.User, a.Client, a.Server, a.Session} {
+	for _, field := range [...]string{kind, a.Organization, a.User, a.Issuer, a.Client, a.Server, a.Session} {
 		out = binary.AppendUvarint(out, uint64(len(field)))
 		out = append(out, field...)
 	}

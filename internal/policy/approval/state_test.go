@@ -56,6 +56,7 @@ func others() map[string]approval.Asker {
 		"organization":        func(a *approval.Asker) { a.Organization = "o2" },
 		"user":                func(a *approval.Asker) { a.User = "bob" },
 		"client":              func(a *approval.Asker) { a.Client = "" },
+		"issuer":              func(a *approval.Asker) { a.Issuer = "https://other.example" },
 		"server":              func(a *approval.Asker) { a.Server = "s2" },
 		"session":             func(a *approval.Asker) { a.Session = "" },
 		"user of that length": func(a *approval.Asker) { a.User = "clara" },
