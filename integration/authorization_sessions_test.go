@@ -104,8 +104,14 @@ func TestSessions(t *testing.T) {
 		}
 	})
 	t.Run("by the API", func(t *testing.T) {
-		if status, body := d.api(t, first, http.MethodDelete, "/api/sessions/"+ids[false]); status != http.StatusNoContent {
-			t.Fatalf("ending the other one: %d %s", status, body)
+		if status, body := d.api(t, first, http.MethodDelete, "/api/sessions/"+ids[false]); status != http.StatusForbidden || !strings.Contains(body, "ends its own login only") {
+			t.Errorf("a client ends another one's: %d %s", status, body)
+		}
+		if got := editor.try("/api/servers", second); got != http.StatusOK {
+			t.Errorf("the other one's token: %d", got)
+		}
+		if status, body := d.api(t, second, http.MethodDelete, "/api/sessions/"+ids[false]); status != http.StatusNoContent {
+			t.Fatalf("ending its own: %d %s", status, body)
 		}
 		if got := editor.try("/api/servers", second); got != http.StatusUnauthorized {
 			t.Errorf("its token: %d", got)

@@ -164,7 +164,7 @@ func TestAuthorizationServer(t *testing.T) {
 	c := newOAuthClient(t, d.url, newLanding(t)+"/back")
 	alice := newPerson(t)
 	page := c.open(alice, "alice@example.test", nil).want(t, http.StatusOK)
-	for _, says := range []string{"An &lt;editor&gt;", "not verified", "a program on this computer", "form-action 'self' https: http://localhost:* http://127.0.0.1:*"} {
+	for _, says := range []string{"“An &lt;editor&gt;”", "not verified", "a program on this computer", "form-action 'self' https: http://localhost:* http://127.0.0.1:*"} {
 		if !strings.Contains(string(page.body)+page.header.Get("Content-Security-Policy"), says) {
 			t.Errorf("the question lacks %q: %s", says, page.body)
 		}

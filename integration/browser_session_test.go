@@ -243,7 +243,7 @@ func TestBrowserLetsAClientIn(t *testing.T) {
 
 	b.Open(c.address(nil))
 	p := b.Click(clientUser)
-	b.Contains(p, "Let An <editor> act for you?", "not verified", "a program on this computer", "see and call the tools")
+	b.Contains(p, "Let “An <editor>” act for you?", "not verified", "a program on this computer", "see and call the tools")
 	b.Picture("consent")
 	b.Contains(b.Click("Let it act for me"), "Connect your account at", "Later is fine")
 	b.Picture("consent-account")

@@ -8,7 +8,10 @@ import (
 )
 
 var (
-	errNoSession    = routes.Refused(gateway.NotFound, "Session not found")
+	errNoSession = routes.Refused(gateway.NotFound, "Session not found")
+	// errOtherSession keeps a client that a user let act for them from logging out the user's other clients.
+	errOtherSession = routes.Refused(gateway.Forbidden,
+		"A client that logged in at the gateway ends its own login only; users end others at /clients, or with a token of a client that the configuration names for it (approval_clients)")
 	errNotOwnFilter = routes.Refused(gateway.Forbidden, "Only administrators see the sessions of others: leave user_id out")
 )
 
@@ -61,7 +64,8 @@ func listSessions(q *request) (any, error) {
 	return viewPage(filter.Page, page, q.sessionView), nil
 }
 
-// endSession ends a session of the caller's; an administrator ends those of all users. Its tokens are refused from then
+// endSession ends a session of the caller's; an administrator ends those of all users. A client that logged in at the
+// gateway itself ends no other session than its own. Its tokens are refused from then
 // on, on every node, and the streams that use them end.
 func endSession(q *request) (any, error) {
 	id := q.ID("session_id")
@@ -74,6 +78,9 @@ func endSession(q *request) (any, error) {
 	}
 	if l.UserID != q.Call.Caller.UserID && !q.Call.Caller.Admin {
 		return nil, errNoSession
+	}
+	if own := q.Call.Caller.Login; own != "" && own != l.ID && q.Core.Approvals.MayDecide(q.Call.Party().Decider()) != nil {
+		return nil, errOtherSession
 	}
 	return nil, routes.Missing(authorization.End(q.Context(), q.Core.Store, q.Core.Audit, &l, q.Call.Caller.UserID), errNoSession)
 }

@@ -89,7 +89,7 @@ func (v *visit) clientsLetIn() ([]letIn, error) {
 		at := slices.IndexFunc(all, func(c letIn) bool { return c.ID == id })
 		if at < 0 {
 			at = len(all)
-			all = append(all, letIn{ID: id, Name: visible.Text(cmp.Or(name, nameless)), Origin: originOf(id), Configured: v.core.Authorization.Configured(id)})
+			all = append(all, letIn{ID: id, Name: visible.Text(cmp.Or(strings.TrimSpace(name), nameless)), Origin: originOf(id), Configured: v.core.Authorization.Configured(id)})
 		}
 		return &all[at]
 	}

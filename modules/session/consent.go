@@ -1,10 +1,10 @@
 package session
 
 import (
-	"cmp"
 	_ "embed" // the page
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/durward-gateway/durward/internal/api/visible"
 	"github.com/durward-gateway/durward/internal/api/webpage"
@@ -48,13 +48,26 @@ func (a *authorizing) question() consenting {
 	lifetime, _ := a.oauth.Lifetimes()
 	u, _ := authserver.ParseRedirect(a.asked.RedirectURI)
 	q := consenting{
-		Client: visible.Text(cmp.Or(a.client.Name, nameless)), Origin: originOf(a.client.ID), Configured: a.oauth.Configured(a.client.ID), BackTo: a.backTo(), Local: u.Scheme != "https",
+		Client: a.shownClient(), Origin: originOf(a.client.ID), Configured: a.oauth.Configured(a.client.ID), BackTo: a.backTo(), Local: u.Scheme != "https",
 		Days: max(1, int(lifetime.Hours()/24)), Address: a.address(), Form: a.core.Logins.Browsers.FormToken(a.user.Session, a.action()),
 	}
 	if a.server != nil {
 		q.Server = visible.Text(a.server.Name)
 	}
 	return q
+}
+
+// shownClient returns the client's name for the page. A name that the client gave itself stands in quotation marks: one
+// such as "verified by Acme" does not read like words of the page.
+func (a *authorizing) shownClient() string {
+	name := strings.TrimSpace(a.client.Name)
+	switch {
+	case name == "":
+		return nameless
+	case a.oauth.Configured(a.client.ID):
+		return visible.Text(name)
+	}
+	return "“" + visible.Text(name) + "”"
 }
 
 // ask asks the user whether the client may act for them.
