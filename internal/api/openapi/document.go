@@ -199,7 +199,9 @@ func (o *Operation) parameters() []parameter {
 		}
 	}
 	joined := false
-	for _, q := range o.Query {
+	// Some readers ask in the order of a map.
+	byName := slices.SortedFunc(slices.Values(o.Query), func(a, b validate.Parameter) int { return strings.Compare(a.Name, b.Name) })
+	for _, q := range byName {
 		p := parameter{Name: q.Name, In: "query", Required: q.Required, Schema: q.Schema}
 		if q.Schema.Items != nil {
 			p.Style, p.Explode = "form", &joined
