@@ -181,7 +181,7 @@ func closed(schema any) any {
 }
 
 // otherAPIs are addresses below /api that belong to no family of the API.
-var otherAPIs = []string{"/api/oauth/", "/api/llm-gateway/v1/"}
+var otherAPIs = []string{"/api/oauth/", "/api/llm-gateway/v1"}
 
 // checkDescribed fails a test when an answer is not as the API describes it.
 func checkDescribed(t testing.TB, request *http.Request, response *http.Response, body []byte) {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/durward-gateway/durward/internal/api/schema"
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
@@ -46,6 +47,9 @@ func parseAmount(text string) (int64, bool) {
 
 // amount is an amount in billionths, shown as a decimal number.
 type amount int64
+
+// JSONSchema implements schema.Described.
+func (amount) JSONSchema() *schema.Schema { return &schema.Schema{Type: schema.Types{schema.Number}} }
 
 // MarshalJSON implements json.Marshaler.
 func (a amount) MarshalJSON() ([]byte, error) {

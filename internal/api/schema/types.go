@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"encoding"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -39,6 +40,13 @@ func (c *Components) Of(t reflect.Type) *Schema {
 		return &Schema{Type: Types{String}, Format: "date-time"}
 	case reflect.TypeFor[json.Number]():
 		return &Schema{Type: Types{Number}}
+	}
+	switch {
+	case t.Kind() == reflect.Pointer: // its methods are those of what it points to
+	case t.Implements(reflect.TypeFor[json.Marshaler]()):
+		panic(fmt.Errorf("describing the API: %s encodes itself, and does not say how (JSONSchema)", t))
+	case t.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
+		return &Schema{Type: Types{String}}
 	}
 	switch t.Kind() {
 	case reflect.Pointer:

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"encoding/json"
+	"net/netip"
 	"reflect"
 	"strings"
 	"testing"
@@ -32,22 +33,23 @@ func TestOf(t *testing.T) {
 		value any
 		want  string
 	}{
-		"text":          {"", `{"type":"string"}`},
-		"own text":      {colour(""), `{"type":"string"}`},
-		"number":        {1.5, `{"type":"number"}`},
-		"integer":       {int64(1), `{"type":"integer"}`},
-		"bool":          {true, `{"type":"boolean"}`},
-		"time":          {time.Time{}, `{"type":"string","format":"date-time"}`},
-		"any":           {map[string]any{}, `{"type":"object","additionalProperties":{}}`},
-		"raw":           {json.RawMessage{}, `{}`},
-		"bytes":         {[]byte{}, `{"type":"string","format":"byte"}`},
-		"list":          {[]int{}, `{"type":"array","items":{"type":"integer"}}`},
-		"encodes self":  {ownText{}, `{"type":"string","format":"own"}`},
-		"null or text":  {new(string), `{"type":["string","null"]}`},
-		"null or named": {new(partView), `{"anyOf":[{"$ref":"#/components/schemas/Part"},{"type":"null"}]}`},
-		"named":         {partView{}, `{"$ref":"#/components/schemas/Part"}`},
-		"generic":       {listView[partView]{}, `{"$ref":"#/components/schemas/PartList"}`},
-		"recursive":     {treeView{}, `{"$ref":"#/components/schemas/Tree"}`},
+		"text":            {"", `{"type":"string"}`},
+		"own text":        {colour(""), `{"type":"string"}`},
+		"number":          {1.5, `{"type":"number"}`},
+		"integer":         {int64(1), `{"type":"integer"}`},
+		"bool":            {true, `{"type":"boolean"}`},
+		"time":            {time.Time{}, `{"type":"string","format":"date-time"}`},
+		"any":             {map[string]any{}, `{"type":"object","additionalProperties":{}}`},
+		"raw":             {json.RawMessage{}, `{}`},
+		"bytes":           {[]byte{}, `{"type":"string","format":"byte"}`},
+		"text of its own": {netip.Addr{}, `{"type":"string"}`},
+		"list":            {[]int{}, `{"type":"array","items":{"type":"integer"}}`},
+		"encodes self":    {ownText{}, `{"type":"string","format":"own"}`},
+		"null or text":    {new(string), `{"type":["string","null"]}`},
+		"null or named":   {new(partView), `{"anyOf":[{"$ref":"#/components/schemas/Part"},{"type":"null"}]}`},
+		"named":           {partView{}, `{"$ref":"#/components/schemas/Part"}`},
+		"generic":         {listView[partView]{}, `{"$ref":"#/components/schemas/PartList"}`},
+		"recursive":       {treeView{}, `{"$ref":"#/components/schemas/Tree"}`},
 		"in place": {struct {
 			partView
 			Left    string `json:"left,omitempty"`
