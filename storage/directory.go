@@ -25,8 +25,30 @@ const (
 	ProviderBasicAuth   Provider = "basic_auth"
 	// ProviderTokenExchange has no connections: the identity provider gives a token for each user (RFC 8693).
 	ProviderTokenExchange Provider = "token_exchange"
-	ProviderNone          Provider = "none"
+	// ProviderClientCredentials has no connections: the gateway gets a token for itself, as a client that the organization
+	// has at the third party (RFC 6749 section 4.4).
+	ProviderClientCredentials Provider = "client_credentials"
+	// ProviderWorkloadIdentity has no connections: the platform on which the gateway runs says who it is, and the third party
+	// gives a token for that (RFC 7523 section 2.1).
+	ProviderWorkloadIdentity Provider = "workload_identity"
+	ProviderNone             Provider = "none"
 )
+
+// Providers lists the kinds.
+func Providers() []string {
+	return []string{
+		string(ProviderOAuth2), string(ProviderAPIKey), string(ProviderBearerToken), string(ProviderBasicAuth), string(ProviderTokenExchange),
+		string(ProviderClientCredentials), string(ProviderWorkloadIdentity), string(ProviderNone),
+	}
+}
+
+// Obtained reports whether the gateway gets the tokens without any step of the users, who connect no account.
+func (p Provider) Obtained() bool { return p == ProviderTokenExchange || p.ForItself() }
+
+// ForItself reports whether all callers use a token that the gateway gets for itself, which says nothing of them.
+func (p Provider) ForItself() bool {
+	return p == ProviderClientCredentials || p == ProviderWorkloadIdentity
+}
 
 // Source is the origin of a directory entry. Only custom entries can be changed through the API.
 type Source string
@@ -67,7 +89,21 @@ type EntryOptions struct {
 	Audience            string            `json:"audience,omitempty"`                   // of exchanged tokens (RFC 8693 section 2.1)
 	RequestedTokenType  string            `json:"requested_token_type,omitempty"`       // of a token exchange; "": access_token
 	SubjectTokenType    string            `json:"subject_token_type,omitempty"`         // of a token exchange; "": that of the proof which the caller has
+	AssertionFile       string            `json:"assertion_file,omitempty"`             // with the platform's statement about the gateway
 }
+
+// TokenIdentityAssertion is the RequestedTokenType by which the token exchange is only the first of two steps: the identity
+// provider gives an identity assertion (ID-JAG), and the third party's own authorization server a token for that.
+const TokenIdentityAssertion = "id-jag" // #nosec G101 -- a name
+
+// Asserts reports whether the identity provider vouches for users at the third party's own authorization server.
+func (e *DirectoryEntry) Asserts() bool {
+	return e.Provider == ProviderTokenExchange && e.Options.RequestedTokenType == TokenIdentityAssertion
+}
+
+// OwnServer reports whether a token comes of the third party's own authorization server without a user's browser: the client
+// that the server record has is one there.
+func (e *DirectoryEntry) OwnServer() bool { return e.Provider.ForItself() || e.Asserts() }
 
 // DirectoryEntry is a template from which servers are made.
 type DirectoryEntry struct {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/proxy/netguard"
+	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
@@ -68,6 +69,8 @@ type answer struct {
 	status int
 	header http.Header
 	body   []byte
+	// proof is what proved the client in the request: some servers repeat what they were sent (attack A10).
+	proof seal.Secret
 }
 
 // do sends a request and reads the answer. Errors are ErrUnavailable (network) or ErrMalformed (redirects, excess).

@@ -33,6 +33,9 @@ type Target struct {
 	Scopes []string
 	// Issuer is preferred when the MCP server names several: a client at this issuer is already stored.
 	Issuer string
+	// Grant names the grant that the server must give. Default: the one of users in a browser, which needs more endpoints,
+	// and PKCE.
+	Grant string
 	// Roots holds the certificate authorities to trust; nil means the system's.
 	Roots *x509.CertPool
 }
@@ -68,17 +71,18 @@ func (c *Client) Discover(ctx context.Context, t Target) (Discovery, error) {
 			return Discovery{}, fmt.Errorf("discovering: %w: configured %s: %w", ErrMalformed, name, err)
 		}
 	}
-	if t.Known.Issuer == "" && (t.Known.AuthorizationEndpoint == "") != (t.Known.TokenEndpoint == "") {
+	what := needOf(t.Grant)
+	if what.inBrowser() && t.Known.Issuer == "" && (t.Known.AuthorizationEndpoint == "") != (t.Known.TokenEndpoint == "") {
 		return Discovery{}, fmt.Errorf("discovering: %w: the authorization and the token endpoint are configured together or not at all", ErrMalformed)
 	}
 	var d Discovery
 	var resource protected
 	switch {
-	case t.Known.AuthorizationEndpoint != "" && t.Known.TokenEndpoint != "":
+	case t.Known.TokenEndpoint != "" && (t.Known.AuthorizationEndpoint != "" || !what.inBrowser()):
 	case t.Known.Issuer != "":
-		d, err = c.FetchMetadata(ctx, t.Known.Issuer)
+		d, err = c.fetchServer(ctx, t.Known.Issuer, what)
 	default:
-		d, resource, err = c.ask(ctx, upstream, t.Issuer)
+		d, resource, err = c.ask(ctx, upstream, t.Issuer, what)
 	}
 	if err != nil {
 		return Discovery{}, fmt.Errorf("discovering: %w", err)
@@ -86,6 +90,9 @@ func (c *Client) Discover(ctx context.Context, t Target) (Discovery, error) {
 	d.Endpoints = overlay(d.Endpoints, t.Known)
 	if d.Endpoints.Resource == "" {
 		d.Endpoints.Resource = t.URL
+	}
+	if !what.inBrowser() {
+		d.scopesSupported = nil // offline_access is not asked for: a refresh token would outlive what the token was got with
 	}
 	if d.Scopes, err = chooseScopes(t.Scopes, resource.challenged, resource.scopes, d.scopesSupported); err != nil {
 		return Discovery{}, fmt.Errorf("discovering: %w", err)
@@ -120,14 +127,14 @@ type protected struct {
 }
 
 // ask asks the MCP server itself for its authorization server.
-func (c *Client) ask(ctx context.Context, upstream *url.URL, prefer string) (Discovery, protected, error) {
+func (c *Client) ask(ctx context.Context, upstream *url.URL, prefer string, what need) (Discovery, protected, error) {
 	challenge, demanded, err := c.probe(ctx, upstream)
 	if err != nil {
 		return Discovery{}, protected{}, err
 	}
 	p, err := c.protectedResource(ctx, upstream, challenge.ResourceMetadata)
 	if errors.Is(err, errAbsent) {
-		d, err := c.legacy(ctx, upstream, demanded)
+		d, err := c.legacy(ctx, upstream, demanded, what)
 		return d, protected{challenged: challenge.Scope}, err
 	}
 	if err != nil {
@@ -138,7 +145,7 @@ func (c *Client) ask(ctx context.Context, upstream *url.URL, prefer string) (Dis
 	if i := slices.IndexFunc(p.servers, func(s string) bool { return sameIssuer(s, prefer) }); i >= 0 {
 		issuer = p.servers[i]
 	}
-	d, err := c.named(ctx, issuer)
+	d, err := c.named(ctx, issuer, what)
 	if err != nil {
 		return Discovery{}, protected{}, err
 	}
@@ -149,13 +156,13 @@ func (c *Client) ask(ctx context.Context, upstream *url.URL, prefer string) (Dis
 // named fetches the metadata of an issuer that an MCP server names. Many servers name an address whose document is
 // another issuer's: with a final slash, or of another host. Of such a document only that name is used (RFC 8414
 // section 3.3): that issuer is then asked itself, as if the server had named it, and its document has to name itself.
-func (c *Client) named(ctx context.Context, issuer string) (Discovery, error) {
-	d, err := c.FetchMetadata(ctx, issuer)
+func (c *Client) named(ctx context.Context, issuer string, what need) (Discovery, error) {
+	d, err := c.fetchServer(ctx, issuer, what)
 	other, ok := errors.AsType[*issuerError](err)
 	if !ok {
 		return d, err
 	}
-	if d, errOther := c.FetchMetadata(ctx, other.found); errOther == nil {
+	if d, errOther := c.fetchServer(ctx, other.found, what); errOther == nil {
 		return d, nil
 	}
 	return Discovery{}, err
@@ -296,11 +303,12 @@ func authority(u *url.URL) string {
 }
 
 // legacy finds the authorization server as MCP 2025-03-26 prescribes: the MCP server's origin is the issuer. Where a
-// token was demanded and there is no document either, that revision prescribes the endpoints.
-func (c *Client) legacy(ctx context.Context, upstream *url.URL, demanded bool) (Discovery, error) {
+// token was demanded and there is no document either, that revision prescribes the endpoints. A client's own secret is not
+// sent to an endpoint that is only assumed.
+func (c *Client) legacy(ctx context.Context, upstream *url.URL, demanded bool, what need) (Discovery, error) {
 	origin := upstream.Scheme + "://" + upstream.Host
-	d, err := c.named(ctx, origin)
-	if err == nil || !errors.Is(err, errAbsent) || !demanded {
+	d, err := c.named(ctx, origin, what)
+	if err == nil || !errors.Is(err, errAbsent) || !demanded || !what.inBrowser() {
 		return d, err
 	}
 	return Discovery{

@@ -467,7 +467,7 @@ func FuzzMetadata(f *testing.F) {
 			}
 			return
 		}
-		if d, err := parseMetadata(v, "https://h.example/as", check); err == nil {
+		if d, err := parseServer(v, "https://h.example/as", check, needOf("")); err == nil {
 			if d.Endpoints.Issuer != "https://h.example/as" || check(d.Endpoints.TokenEndpoint) != nil || check(d.Endpoints.AuthorizationEndpoint) != nil {
 				t.Fatalf("%+v", d)
 			}

@@ -15,5 +15,9 @@
 //	ValidateIssuer    before anything of the callback is used or shown
 //	Exchange          later Refresh, at the end Revoke
 //
-// Sources: draft OAuth 2.1, RFC 6749, 7009, 7591, 7636, 8414, 8707, 9207, 9728; MCP authorization 2025-03-26 to 2026-07-28.
+// Without a browser, after Discover and ObtainClient: ClientCredentials, RedeemAssertion, or ExchangeToken at the identity
+// provider.
+//
+// Sources: draft OAuth 2.1, RFC 6749, 7009, 7521, 7523, 7591, 7636, 8414, 8693, 8707, 9207, 9728;
+// draft-ietf-oauth-identity-assertion-authz-grant; MCP authorization 2025-03-26 to 2026-07-28.
 package oauth

@@ -36,24 +36,16 @@ type TokenExchangeRequest struct {
 // bearer tokens are accepted. A refresh token in the answer is dropped: the next token comes of the next exchange, so
 // that it never outlives its user.
 func (c *Client) ExchangeToken(ctx context.Context, r TokenExchangeRequest) (Tokens, error) {
-	form := url.Values{
+	return c.granted(ctx, r.Endpoint, r.Client, r.form(), r.Subject.Reveal())
+}
+
+func (r *TokenExchangeRequest) form() url.Values {
+	return targeted(url.Values{
 		"grant_type":           {grantTokenExchange},
 		"subject_token":        {r.Subject.Reveal()},
 		"subject_token_type":   {tokenTypePrefix + r.SubjectType},
 		"requested_token_type": {tokenTypePrefix + r.RequestedType},
-	}
-	for name, value := range map[string]string{"audience": r.Audience, "resource": r.Resource, "scope": r.Scope} {
-		if value != "" {
-			form.Set(name, value)
-		}
-	}
-	c = c.trusting(r.Client.Roots)
-	start := c.now()
-	a, err := c.asked(ctx, c.http, r.Endpoint, r.Client, form)
-	if err != nil {
-		return Tokens{}, err
-	}
-	return judgeExchanged(a.status, a.body, start, r.Subject.Reveal(), r.Client.Secret.Reveal())
+	}, r.Audience, r.Resource, r.Scope)
 }
 
 // judgeExchanged classifies the answer to a token exchange. It is stricter than judgeTokens, whose leniency is for providers

@@ -47,7 +47,14 @@ func (d *Discovery) ListsScope(scope string) bool { return slices.Contains(d.sco
 // document. It returns ErrUnsupported when there is no document or the server lacks PKCE with S256 (attack A05); else
 // ErrMismatch, ErrMalformed or ErrUnavailable.
 func (c *Client) FetchMetadata(ctx context.Context, issuer string) (Discovery, error) {
-	return c.fetchMetadata(ctx, issuer, serverAddresses, parseMetadata)
+	return c.fetchServer(ctx, issuer, need{grant: grantCode, proofKeys: true})
+}
+
+// fetchServer fetches metadata as FetchMetadata does, of a server that has what is needed.
+func (c *Client) fetchServer(ctx context.Context, issuer string, what need) (Discovery, error) {
+	return c.fetchMetadata(ctx, issuer, serverAddresses, func(v strictjson.Value, issuer string, check func(string) error) (Discovery, error) {
+		return parseServer(v, issuer, check, what)
+	})
 }
 
 // FetchProvider fetches the metadata of the OpenID provider at which users log in. It differs from FetchMetadata in
@@ -60,7 +67,7 @@ func (c *Client) FetchProvider(ctx context.Context, issuer string) (Discovery, e
 		if iss, _ := text(v, "issuer"); iss != issuer {
 			return Discovery{}, fmt.Errorf("%w: the document names another issuer", ErrMismatch)
 		}
-		return parseServer(v, issuer, check, false)
+		return parseServer(v, issuer, check, need{grant: grantCode})
 	})
 }
 
@@ -144,13 +151,28 @@ func (e *issuerError) Error() string {
 }
 func (e *issuerError) Unwrap() error { return ErrMismatch }
 
-// parseMetadata reads the metadata document of an MCP server's authorization server. check refuses URLs.
-func parseMetadata(v strictjson.Value, issuer string, check func(string) error) (Discovery, error) {
-	return parseServer(v, issuer, check, true)
+// grantCode is the grant of users who agree in a browser (RFC 6749 section 4.1).
+const grantCode = "authorization_code"
+
+// need names what an authorization server must be able to do.
+type need struct {
+	grant     string
+	proofKeys bool // it announces PKCE with S256 (attack A05)
 }
 
-// parseServer reads a metadata document. proofKeys demands that the server announces PKCE with S256 (attack A05).
-func parseServer(v strictjson.Value, issuer string, check func(string) error, proofKeys bool) (Discovery, error) {
+// needOf returns what is needed for a grant; "" is the one of users in a browser.
+func needOf(grant string) need {
+	if grant == "" {
+		return need{grant: grantCode, proofKeys: true}
+	}
+	return need{grant: grant}
+}
+
+// inBrowser reports whether the grant sends a browser to the server.
+func (n need) inBrowser() bool { return n.grant == grantCode }
+
+// parseServer reads the metadata document of an authorization server. check refuses URLs.
+func parseServer(v strictjson.Value, issuer string, check func(string) error, what need) (Discovery, error) {
 	var d Discovery
 	var err error
 	if d.Endpoints.Issuer, err = text(v, "issuer"); err != nil {
@@ -164,7 +186,7 @@ func parseServer(v strictjson.Value, issuer string, check func(string) error, pr
 		to       *string
 		required bool
 	}{
-		{"authorization_endpoint", &d.Endpoints.AuthorizationEndpoint, true},
+		{"authorization_endpoint", &d.Endpoints.AuthorizationEndpoint, what.inBrowser()},
 		{"token_endpoint", &d.Endpoints.TokenEndpoint, true},
 		{"registration_endpoint", &d.Endpoints.RegistrationEndpoint, false},
 		{"revocation_endpoint", &d.Endpoints.RevocationEndpoint, false},
@@ -186,9 +208,12 @@ func parseServer(v strictjson.Value, issuer string, check func(string) error, pr
 		optional     bool
 	}{
 		{"response_types_supported", "code", true},
-		{"grant_types_supported", "authorization_code", true},
-		{"code_challenge_methods_supported", "S256", !proofKeys},
+		{"grant_types_supported", what.grant, true},
+		{"code_challenge_methods_supported", "S256", !what.proofKeys},
 	} {
+		if l.name != "grant_types_supported" && !what.inBrowser() {
+			continue
+		}
 		list, given, err := texts(v, l.name)
 		if err != nil {
 			return Discovery{}, err

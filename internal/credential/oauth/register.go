@@ -21,6 +21,8 @@ const (
 	AuthNone  = "none"
 	AuthBasic = "client_secret_basic"
 	AuthPost  = "client_secret_post"
+	// AuthPrivateKey needs a key that an administrator gave: no client is registered with it.
+	AuthPrivateKey = "private_key_jwt" // #nosec G101 -- a name
 )
 
 // maxTime is the last second of the year 9999. A later time is an error of the server.
@@ -40,6 +42,8 @@ type Application struct {
 	// may be empty.
 	ConfiguredID     string
 	ConfiguredSecret seal.Secret
+	// ConfiguredKey is its key in place of a secret; nil when it has none.
+	ConfiguredKey *SigningKey
 	// Roots holds the certificate authorities to trust; nil means the system's.
 	Roots *x509.CertPool
 }
@@ -60,7 +64,7 @@ type Registration struct {
 // possible; else the registration's *ProtocolError, ErrUnavailable or ErrMalformed.
 func (c *Client) ObtainClient(ctx context.Context, d Discovery, app Application) (Registration, error) {
 	if app.ConfiguredID != "" {
-		method, err := configuredMethod(!app.ConfiguredSecret.Empty(), d.AuthMethods)
+		method, err := app.method(d.AuthMethods)
 		if err != nil {
 			return Registration{}, err
 		}
@@ -78,6 +82,18 @@ func (c *Client) ObtainClient(ctx context.Context, d Discovery, app Application)
 // secretMethods lists the ways to send a secret, in order of preference among those that a server lists. RFC 6749
 // makes every server take the header, but many MCP servers list it and then look for client_id only in the body.
 var secretMethods = []string{AuthPost, AuthBasic}
+
+// method chooses how the configured client authenticates. A key was given on purpose: a server that lists no
+// methods is asked with it.
+func (app *Application) method(supported []string) (string, error) {
+	switch {
+	case app.ConfiguredKey == nil:
+		return configuredMethod(!app.ConfiguredSecret.Empty(), supported)
+	case len(supported) == 0, slices.Contains(supported, AuthPrivateKey):
+		return AuthPrivateKey, nil
+	}
+	return "", fmt.Errorf("configured client: %w: no key is taken at the token endpoint", ErrUnsupported)
+}
 
 // configuredMethod chooses how a configured client authenticates. A server that lists no methods takes the header
 // (RFC 8414).
@@ -100,7 +116,7 @@ func configuredMethod(secret bool, supported []string) (string, error) {
 // such documents but lists only secrets has listed the methods of its registered clients; one that lists
 // private_key_jwt demands it.
 func takesPublic(supported []string) bool {
-	return slices.Contains(supported, AuthNone) || !slices.Contains(supported, "private_key_jwt")
+	return slices.Contains(supported, AuthNone) || !slices.Contains(supported, AuthPrivateKey)
 }
 
 // isDocumentURL reports whether a client id has the form of a document's URL: https, a path, no fragment.

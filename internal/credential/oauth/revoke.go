@@ -40,7 +40,7 @@ func (c *Client) revoke(ctx context.Context, r RevokeRequest, token seal.Secret,
 		return fmt.Errorf("revocation endpoint: %w", err)
 	}
 	if a.status != http.StatusOK && a.status != http.StatusNoContent {
-		return refusal("revocation", a, token.Reveal(), r.Client.Secret.Reveal())
+		return refusal("revocation", a, token.Reveal(), a.proof.Reveal())
 	}
 	return nil
 }

@@ -17,7 +17,10 @@ import (
 type ClientAuth struct {
 	ID     string
 	Secret seal.Secret
-	Method string // AuthNone, AuthBasic or AuthPost
+	Key    *SigningKey // for AuthPrivateKey, in place of a secret
+	Method string      // AuthNone, AuthBasic, AuthPost or AuthPrivateKey
+	// Audience is that of the assertions which Key signs: the issuer. A server that learned them can use them nowhere else.
+	Audience string
 	// Roots holds the certificate authorities to trust; nil means the system's.
 	Roots *x509.CertPool
 }
@@ -132,7 +135,7 @@ func (c *Client) token(ctx context.Context, by *http.Client, endpoint string, cl
 	if err != nil {
 		return Tokens{}, err
 	}
-	return judgeTokens(a.status, a.body, start, append(secrets, client.Secret.Reveal())...)
+	return judgeTokens(a.status, a.body, start, append(secrets, a.proof.Reveal())...)
 }
 
 // asked returns the answer of a token endpoint to a form.
@@ -149,12 +152,21 @@ func (c *Client) asked(ctx context.Context, by *http.Client, endpoint string, cl
 
 // post sends a form with the client's credentials.
 func (c *Client) post(ctx context.Context, by *http.Client, endpoint string, client ClientAuth, form url.Values) (answer, error) {
+	proof := client.Secret
 	switch client.Method {
 	case AuthNone:
 		form.Set("client_id", client.ID)
 	case AuthPost:
 		form.Set("client_id", client.ID)
 		form.Set("client_secret", client.Secret.Reveal())
+	case AuthPrivateKey:
+		var err error
+		if proof, err = client.assertion(c.now()); err != nil {
+			return answer{}, err
+		}
+		form.Set("client_id", client.ID)
+		form.Set("client_assertion_type", clientAssertionType)
+		form.Set("client_assertion", proof.Reveal())
 	case AuthBasic:
 	default:
 		return answer{}, fmt.Errorf("%w: client authentication method", ErrUnsupported)
@@ -169,5 +181,7 @@ func (c *Client) post(ctx context.Context, by *http.Client, endpoint string, cli
 		// RFC 6749 section 2.3.1: both are form-encoded first.
 		req.SetBasicAuth(url.QueryEscape(client.ID), url.QueryEscape(client.Secret.Reveal()))
 	}
-	return send(by, req)
+	a, err := send(by, req)
+	a.proof = proof
+	return a, err
 }
