@@ -16,9 +16,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// clientScenarios lists the scenarios of the official suite about logins. Those for clients that act without a user, or prove
-// the possession of a key (RFC 9449), are not among them: the gateway does neither towards upstreams. Nor is
-// authorization-server-migration: an upstream that names another issuer is out of order until an administrator agrees.
+// clientScenarios lists the scenarios of the official suite about logins. Those that prove the possession of a key (RFC 9449)
+// are not among them: the gateway does not do that towards upstreams. Nor is authorization-server-migration: an upstream that
+// names another issuer is out of order until an administrator agrees. TestConformanceClientObtained has those without a login.
 var clientScenarios = []string{
 	"metadata-default", "metadata-var1", "metadata-var2", "metadata-var3", "basic-cimd", "scope-from-www-authenticate", "scope-from-scopes-supported",
 	"scope-omitted-when-undefined", "scope-step-up", "scope-retry-limit", "token-endpoint-auth-basic", "token-endpoint-auth-post", "token-endpoint-auth-none",
@@ -31,33 +31,44 @@ var clientScenarios = []string{
 // upstream: its user connects an account, and calls tools.
 func TestConformanceClient(t *testing.T) {
 	t.Parallel()
+	d := devGateway(t, "", "")
+	admin, alice := d.tokenOf(t, "admin@example.test"), d.tokenOf(t, "alice@example.test")
+	for _, scenario := range clientScenarios {
+		t.Run(scenario, func(t *testing.T) {
+			_, _ = runClientScenario(t, scenario, func(u *suiteServer) error {
+				u.d, u.admin, u.user = d, admin, alice
+				return u.use()
+			})
+		})
+	}
+}
+
+// runClientScenario runs a scenario whose client is played by use. No check of the suite's may fail. It returns what the suite
+// wrote, and what went wrong for the user, which a scenario may want.
+func runClientScenario(t *testing.T, scenario string, use func(*suiteServer) error) (output string, said error) {
+	t.Helper()
 	tools := conformanceTools(t)
 	relay, err := filepath.Abs("clients/relay.mjs")
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := devGateway(t, "", "")
-	admin, alice := d.tokenOf(t, "admin@example.test"), d.tokenOf(t, "alice@example.test")
-	for _, scenario := range clientScenarios {
-		t.Run(scenario, func(t *testing.T) {
-			var said error // what went wrong for the user, which a scenario may want
-			client := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-				u := suiteServer{d: d, t: t, admin: admin, user: alice, name: scenario}
-				if said = json.NewDecoder(r.Body).Decode(&u); said == nil {
-					said = u.use()
-				}
-			}))
-			defer client.Close()
-			node := filepath.Join(tools, "node/node_modules/.bin/node")
-			command := exec.CommandContext(within(t, suiteTimeout), node, filepath.Join(tools, "new/node_modules/@modelcontextprotocol/conformance/dist/index.js"),
-				"client", "--scenario", "auth/"+scenario, "--command", node+" "+relay+" "+client.URL)
-			command.Env, command.WaitDelay = append(os.Environ(), "NODE_OPTIONS="), stopTimeout
-			// The suite exits with 1 for a warning, too: that a gateway at a plain http address is registered, and not described.
-			if output, err := command.CombinedOutput(); !strings.Contains(string(output), ", 0 failed") {
-				t.Errorf("%v, the user was told: %v\n%s", err, said, tail(string(output), 5_000))
-			}
-		})
+	client := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		u := suiteServer{t: t, name: scenario}
+		if said = json.NewDecoder(r.Body).Decode(&u); said == nil {
+			said = use(&u)
+		}
+	}))
+	defer client.Close()
+	node := filepath.Join(tools, "node/node_modules/.bin/node")
+	command := exec.CommandContext(within(t, suiteTimeout), node, filepath.Join(tools, "new/node_modules/@modelcontextprotocol/conformance/dist/index.js"),
+		"client", "--scenario", "auth/"+scenario, "--command", node+" "+relay+" "+client.URL)
+	command.Env, command.WaitDelay = append(os.Environ(), "NODE_OPTIONS="), stopTimeout
+	// The suite exits with 1 for a warning, too: that a gateway at a plain http address is registered, and not described.
+	written, err := command.CombinedOutput()
+	if !strings.Contains(string(written), ", 0 failed") {
+		t.Errorf("%v, the user was told: %v\n%s", err, said, tail(string(written), 5_000))
 	}
+	return string(written), said
 }
 
 // suiteServer is a server of the suite's, and who uses it.
@@ -70,6 +81,13 @@ type suiteServer struct {
 	Context struct { // says how the authorization server knows the gateway
 		ID     string `json:"client_id"`
 		Secret string `json:"client_secret"`
+		Key    string `json:"private_key_pem"`
+		// The identity provider, its client, and what it says of a user.
+		Provider string `json:"idp_token_endpoint"`
+		Client   string `json:"idp_client_id"`
+		IDToken  string `json:"idp_id_token"`
+		// What a platform says of the gateway.
+		Statement string `json:"valid_jwt"`
 	}
 }
 
@@ -79,15 +97,7 @@ func (u *suiteServer) use() error {
 	if err != nil {
 		return err
 	}
-	server := map[string]any{"name": u.name, "mcp_server_directory_id": id}
-	if u.Context.ID != "" {
-		server["client_id"], server["client_secret"] = u.Context.ID, u.Context.Secret
-	}
-	if id, err = u.make("/api/servers", server); err != nil {
-		return err
-	}
-	rules := []any{map[string]any{"name": "all", "authorized": true}}
-	if _, err = u.make("/api/policy", map[string]any{"name": u.name, "mcp_server_id": id, "status": "ACTIVE", "rules": rules}); err != nil {
+	if err = u.serve(id); err != nil {
 		return err
 	}
 	for range 2 {
@@ -98,6 +108,23 @@ func (u *suiteServer) use() error {
 			return err
 		}
 	}
+	return err
+}
+
+// serve makes a server of a directory entry, on which everything is allowed.
+func (u *suiteServer) serve(entry string) error {
+	server := map[string]any{"name": u.name, "mcp_server_directory_id": entry}
+	for member, value := range map[string]string{"client_id": u.Context.ID, "client_secret": u.Context.Secret, "client_private_key": u.Context.Key} {
+		if value != "" {
+			server[member] = value
+		}
+	}
+	id, err := u.make("/api/servers", server)
+	if err != nil {
+		return err
+	}
+	rules := []any{map[string]any{"name": "all", "authorized": true}}
+	_, err = u.make("/api/policy", map[string]any{"name": u.name, "mcp_server_id": id, "status": "ACTIVE", "rules": rules})
 	return err
 }
 

@@ -451,6 +451,13 @@ func checkUnseen(t *testing.T, g *gateway, secrets []string) {
 	if !strings.Contains(log, "exchanging a token") || !json.Valid([]byte(audit)) || !strings.Contains(audit, `"vouched_by":"`+g.identity.issuer()+`"`) {
 		t.Errorf("the log lacks the refusals, or the audit log who vouched: %s", tail(audit, 2_000))
 	}
+	g.unseen(log, audit, secrets)
+}
+
+// unseen checks that secrets stand neither in the log, nor in the audit log, nor in a file of the gateway's, which it stops.
+func (g *gateway) unseen(log, audit string, secrets []string) {
+	t := g.t
+	t.Helper()
 	g.stop(t)
 	seen := map[string][]byte{"the log": []byte(log), "the audit log": []byte(audit)}
 	err := filepath.WalkDir(g.directory, func(path string, d fs.DirEntry, err error) error {

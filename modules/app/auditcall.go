@@ -183,8 +183,13 @@ func (c *Call) auditEntry(ctx context.Context, i int, e *storage.AuditEntry) {
 	if c.Caller.Key != nil {
 		record.Add(e, "api_key_id", c.Caller.Key.ID)
 	}
-	if issuer := c.bearer.IdentityProvider(); issuer != "" && connection.KindOf(&c.Server.Entry) == storage.ProviderTokenExchange {
-		record.Add(e, "vouched_by", issuer) // its token is the call's credential
+	switch kind := connection.KindOf(&c.Server.Entry); {
+	case kind.ForItself():
+		record.Add(e, "service_account", true) // the upstream sees the server's client, and nothing of the caller
+	case kind == storage.ProviderTokenExchange:
+		if issuer := c.bearer.IdentityProvider(); issuer != "" {
+			record.Add(e, "vouched_by", issuer) // its token is the call's credential, or it gave what that was got with
+		}
 	}
 	record.ClipNames(e)
 	room := &c.audit.room

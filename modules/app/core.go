@@ -344,10 +344,10 @@ func (a *App) furnish(ctx context.Context, core *Core) (err error) {
 	core.Conversations = conversation.New(conversation.Options{Memory: core.resources.conversations, Store: core.Store, Sessions: core.Sessions, Now: time.Now})
 	core.Questions = session.NewQuestions(core.Keyring.MAC("mcp question"))
 	core.BindReader()
-	core.Exchanger = a.newExchanger(core)
 	if core.Broker, err = a.newBroker(core); err != nil { // the last that can fail: with it the core is furnished
 		return err
 	}
+	core.Exchanger = a.newExchanger(core)
 	core.Connections = connections.New(core.Broker, core.Streams, core.Metrics)
 	return nil
 }

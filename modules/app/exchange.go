@@ -4,7 +4,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -23,10 +26,31 @@ import (
 func (a *App) newExchanger(core *Core) *exchange.Exchanger {
 	return exchange.New(exchange.Options{
 		Memory: a.resources.exchanges, OAuth: oauth.New(core.Guard, time.Now), Keyring: core.Keyring, Log: core.Log, Now: time.Now,
+		Upstreams: core.Broker, PublicURL: core.PublicURL, LoginClient: core.Logins.Client, Statement: readStatement,
 		Known: func(issuer string) bool { return core.Issuers.ByName()[issuer] != nil },
 		Opens: core.opens,
 		Count: func(e exchange.Event) { core.Metrics.Connections.WithLabelValues(string(e)).Inc() },
 	})
+}
+
+// maxStatement is the largest statement of a platform that is read, in bytes: it has to fit into a form.
+const maxStatement = 16 << 10
+
+// readStatement reads what the platform says about the gateway. Platforms replace the file again and again.
+func readStatement(path string) (seal.Secret, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return seal.Secret{}, err
+	}
+	defer file.Close()
+	content, err := io.ReadAll(io.LimitReader(file, maxStatement+1))
+	switch {
+	case err != nil:
+		return seal.Secret{}, err
+	case len(content) > maxStatement:
+		return seal.Secret{}, fmt.Errorf("it has more than %d bytes", maxStatement)
+	}
+	return seal.NewSecret(strings.TrimSpace(string(content))), nil
 }
 
 // opens reports whether a token is good at the gateway: anywhere, or on the path of a server, whose address is an audience
@@ -56,7 +80,7 @@ func (c *Core) opens(ctx context.Context, raw seal.Secret, audience, resource st
 	return false, nil
 }
 
-// Exchange gets tokens for the caller of a call from their identity provider.
+// Exchange gets the tokens with which a caller's calls reach servers, where users connect no account.
 type Exchange struct {
 	call    *Call
 	request *http.Request
@@ -85,6 +109,9 @@ func (x Exchange) Rejected(ctx context.Context, server *storage.Server, used con
 
 func (x Exchange) asking(ctx context.Context, server *storage.Server) (exchange.Asking, error) {
 	who := x.call.Caller
+	if connection.KindOf(&server.Entry).ForItself() {
+		return exchange.ForItself(server, who.OrganizationID), nil
+	}
 	asking := exchange.Asking{OrganizationID: who.OrganizationID, UserID: who.UserID, Server: server}
 	var err error
 	switch {

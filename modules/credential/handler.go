@@ -89,7 +89,7 @@ func (s *source) Credential(ctx context.Context) (connection.Credential, error) 
 	if err != nil {
 		return connection.Credential{}, err
 	}
-	if s.exchanges() {
+	if s.obtained() {
 		return s.call.Exchange(s.request).Credential(ctx, s.call.Server)
 	}
 	account := s.call.Account()
@@ -103,16 +103,14 @@ func (s *source) Credential(ctx context.Context) (connection.Credential, error) 
 
 // Rejected implements app.CredentialSource.
 func (s *source) Rejected(ctx context.Context, used connection.Credential) (connection.Credential, error) {
-	if s.exchanges() {
+	if s.obtained() {
 		return s.call.Exchange(s.request).Rejected(ctx, s.call.Server, used)
 	}
 	return s.call.Core.Broker.Rejected(ctx, s.call.Account().Key(), *s.call.Server, used)
 }
 
-// exchanges reports whether the identity provider gives the server's tokens: users connect no account.
-func (s *source) exchanges() bool {
-	return connection.KindOf(&s.call.Server.Entry) == storage.ProviderTokenExchange
-}
+// obtained reports whether the gateway gets the server's tokens: users connect no account.
+func (s *source) obtained() bool { return connection.KindOf(&s.call.Server.Entry).Obtained() }
 
 // UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
 //

@@ -11,7 +11,6 @@ import (
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/policy/approval"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
-	"github.com/durward-gateway/durward/storage"
 )
 
 const (
@@ -85,7 +84,7 @@ func (x *exchange) refuseUnvouched(reason string) {
 // refuseScope answers when the upstream wants a wider scope than the user granted. The scope is never widened without
 // the user, whose next connect asks for it.
 func (x *exchange) refuseScope(ctx context.Context, scope string) {
-	if connection.KindOf(&x.call.Server.Entry) == storage.ProviderTokenExchange {
+	if connection.KindOf(&x.call.Server.Entry).Obtained() {
 		x.refuseCredential(ctx, &connection.NotConnectedError{NoStep: true, Reason: textNoScope})
 		return
 	}

@@ -43,10 +43,7 @@ func (q *request) changedEntryFields(record *directory.Record, former storage.Di
 	return func(o *validate.Object) {
 		q.entryFields(o, 0, record)
 		if former.ID != "" {
-			if exchanges(former.Provider) != exchanges(record.Provider) {
-				// Its servers' client secrets would go to another party than the one that they were given for.
-				o.Report(validate.ValueError, "Value error, an entry neither becomes nor ceases to be one of token_exchange; create another entry", "provider")
-			}
+			checkKept(o, *record, former)
 			resetDerived(o, record, former)
 			q.checkEntry(o, *record)
 		}
@@ -64,10 +61,7 @@ func (q *request) entryFields(o *validate.Object, required validate.Flags, recor
 	}
 	set(&record.Slug, serverSlug(o, 0))
 	set((*string)(&record.Protocol), o.Text("protocol", validate.Text{Enum: []string{string(storage.ProtocolMCP), string(storage.ProtocolSSE)}}))
-	set((*string)(&record.Provider), o.Text("provider", validate.Text{Enum: []string{
-		string(storage.ProviderOAuth2), string(storage.ProviderAPIKey), string(storage.ProviderBearerToken),
-		string(storage.ProviderBasicAuth), string(storage.ProviderTokenExchange), string(storage.ProviderNone),
-	}}))
+	set((*string)(&record.Provider), o.Text("provider", validate.Text{Enum: storage.Providers()}))
 	authParams(o, record)
 	endpoints(o, record)
 	q.entryOptions(o, record)
@@ -106,10 +100,22 @@ func (q *request) entryOptions(o *validate.Object, record *directory.Record) {
 	set(&record.Audience, o.Text("audience", validate.Text{}))
 	set(&record.RequestedTokenType, o.Text("requested_token_type", validate.Text{}))
 	set(&record.SubjectTokenType, o.Text("subject_token_type", validate.Text{}))
+	set(&record.AssertionFile, o.Text("assertion_file", validate.Text{}))
 	set(&record.TrustedCA, o.Text("trusted_ca", validate.Text{Max: directory.MaxTrustedCA}))
 }
 
-func exchanges(p storage.Provider) bool { return p == storage.ProviderTokenExchange }
+// checkKept refuses a change after which the client secrets of an entry's servers would go to another party than the one that
+// they were given for.
+func checkKept(o *validate.Object, record directory.Record, former storage.DirectoryEntry) {
+	const another = "Value error, the OAuth clients of its servers would go to somebody else; create another entry"
+	now := record.Entry(storage.SourceCustom)
+	switch {
+	case now.Provider != former.Provider && (now.Provider.Obtained() || former.Provider.Obtained()):
+		o.Report(validate.ValueError, another, "provider")
+	case now.Asserts() != former.Asserts():
+		o.Report(validate.ValueError, another, "requested_token_type")
+	}
+}
 
 func set[T any](to *T, field validate.Field[T]) {
 	if field.Set() {
@@ -169,7 +175,7 @@ func (q *request) checkEntry(o *validate.Object, record directory.Record) {
 		// The automatic slug gets a suffix when it is reserved or taken.
 		wrong["slug"] = true
 	}
-	if record.Provider == storage.ProviderTokenExchange && record.OAuth.Issuer != "" && q.Core.Issuers.ByName()[record.OAuth.Issuer] == nil && !wrong[member([]any{"oauth", "issuer"})] {
+	if exchanges(&record) && record.OAuth.Issuer != "" && q.Core.Issuers.ByName()[record.OAuth.Issuer] == nil && !wrong[member([]any{"oauth", "issuer"})] {
 		o.Report(validate.ValueError, "Value error, not one of the gateway's identity providers, exactly as in their tokens: users' tokens go to nobody else", "oauth", "issuer")
 	}
 	for _, problem := range directory.Check(record.Entry(storage.SourceCustom), q.Core.CheckUpstream) {
@@ -177,6 +183,11 @@ func (q *request) checkEntry(o *validate.Object, record directory.Record) {
 			o.Report(problem.Type, problem.Msg, problem.Loc...)
 		}
 	}
+}
+
+// exchanges reports whether the issuer of a record is the identity provider that exchanges users' proofs.
+func exchanges(record *directory.Record) bool {
+	return record.Provider == storage.ProviderTokenExchange && record.RequestedTokenType != storage.TokenIdentityAssertion
 }
 
 // member returns the place of a problem as a key. All elements of a list count as one: elements of a wrong type are

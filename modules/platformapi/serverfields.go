@@ -49,6 +49,53 @@ func clientSecret(o *validate.Object) validate.Field[seal.Secret] {
 	return field
 }
 
+// clientKey reads the private key of a client, and returns it in the form in which it is sealed.
+func clientKey(o *validate.Object) validate.Field[seal.Secret] {
+	field := o.Secret("client_private_key", validate.Text{Flags: validate.Nullable, Min: 1, Max: oauth.MaxSigningKey})
+	if field.Value.Empty() {
+		return field
+	}
+	key, err := oauth.ReadSigningKey(field.Value)
+	if err == nil {
+		field.Value, err = key.Encode()
+	}
+	if err != nil {
+		field.Value = seal.Secret{}
+		o.Report(validate.ValueError, "Value error, "+err.Error(), "client_private_key")
+	}
+	if o.Has("client_secret") && o.Has("client_private_key") {
+		o.Report(validate.ValueError, "Value error, a client has a secret or a key", "client_private_key")
+	}
+	return field
+}
+
+// proof returns what proves a client, of the two fields of a body: its secret, or its key.
+func proof(secret, key validate.Field[seal.Secret]) (given validate.Field[seal.Secret], isKey bool) {
+	if key.Present {
+		return key, !key.Null
+	}
+	return secret, false
+}
+
+// checkProof refuses what a client of an entry's servers cannot prove itself by. A key works only where no user connects an
+// account: what is kept to revoke their tokens has room for a secret alone.
+func checkProof(e storage.DirectoryEntry, given, isKey bool) error {
+	problem := func(name, reason string) error {
+		return validate.Problems{{Loc: []any{"body", name}, Type: validate.ValueError, Msg: "Value error, " + reason}}
+	}
+	method := e.Options.AuthMethod
+	switch {
+	case !given:
+	case isKey && !e.Provider.Obtained():
+		return problem("client_private_key", "only servers whose tokens the gateway gets without its users take a key")
+	case isKey && method != "" && method != oauth.AuthPrivateKey:
+		return problem("client_private_key", "token_endpoint_auth_method of the directory entry is "+method)
+	case !isKey && method == oauth.AuthPrivateKey:
+		return problem("client_secret", "token_endpoint_auth_method of the directory entry is private_key_jwt: give client_private_key")
+	}
+	return nil
+}
+
 const msgObfuscated = "Value error, give the actual value, not an obfuscated one"
 
 // obfuscated returns the shown form of a client_id: enough to recognize it by.
@@ -74,8 +121,8 @@ func usesOAuth(e storage.DirectoryEntry) bool {
 
 // lifecycle returns the status of a server: pending is for servers whose OAuth client an administrator must supply.
 func lifecycle(e storage.DirectoryEntry, hasID, hasSecret bool) storage.ServerStatus {
-	if connection.KindOf(&e) == storage.ProviderTokenExchange { // nobody registers a client there
-		if hasID && (hasSecret || e.Public || e.Options.AuthMethod == oauth.AuthNone) {
+	if kind := connection.KindOf(&e); kind.Obtained() { // nobody registers a client there
+		if hasID && (hasSecret || e.Public || e.Options.AuthMethod == oauth.AuthNone || kind == storage.ProviderWorkloadIdentity) {
 			return storage.ServerActive
 		}
 		return storage.ServerPending

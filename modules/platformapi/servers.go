@@ -94,6 +94,7 @@ func createServer(q *request) (any, error) {
 	s.UpdatedAt = s.CreatedAt
 	var chosen string
 	var secret seal.Secret
+	var keyed bool
 	tried := q.Query.Bool("test", 0)
 	if err := q.Read(false, func(o *validate.Object) {
 		// Clients write null for members that they leave out.
@@ -104,7 +105,8 @@ func createServer(q *request) (any, error) {
 		if looksObfuscated(s.ClientID) {
 			o.Report(validate.ValueError, msgObfuscated, "client_id")
 		}
-		secret = clientSecret(o).Value
+		given, isKey := proof(clientSecret(o), clientKey(o))
+		secret, keyed = given.Value, isKey
 		s.Meta = o.Document("meta", validate.Nullable, int(q.Core.Sizes.Meta)).Value
 	}); err != nil {
 		return nil, err
@@ -112,6 +114,9 @@ func createServer(q *request) (any, error) {
 	var err error
 	if s.Entry, err = q.Core.Store.DirectoryEntry(q.Context(), s.OrganizationID, s.DirectoryID); err != nil {
 		return nil, routes.Missing(err, errNoTemplate)
+	}
+	if err := checkProof(s.Entry, !secret.Empty(), keyed); err != nil {
+		return nil, err
 	}
 	s.Status = lifecycle(s.Entry, s.ClientID != "", !secret.Empty())
 	id, err := uuid.NewV7()

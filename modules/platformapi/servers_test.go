@@ -305,6 +305,12 @@ func TestLifecycle(t *testing.T) {
 		{"token exchange, half a client", object{"provider": "token_exchange", "audience": "a"}, object{"client_id": "client-1234"}, "pending"},
 		{"token exchange, a client", object{"provider": "token_exchange", "audience": "a"}, credentials, "active"},
 		{"token exchange, a public client", object{"provider": "token_exchange", "audience": "a", "public": true}, object{"client_id": "client-1234"}, "active"},
+		{"client credentials", object{"provider": "client_credentials"}, nil, "pending"},
+		{"client credentials, half a client", object{"provider": "client_credentials"}, object{"client_id": "client-1234"}, "pending"},
+		{"client credentials, a client", object{"provider": "client_credentials"}, credentials, "active"},
+		{"client credentials, a client with a key", object{"provider": "client_credentials"}, object{"client_id": "client-1234", "client_private_key": newKey(t)}, "active"},
+		{"identity assertion", object{"provider": "token_exchange", "requested_token_type": "id-jag"}, nil, "pending"},
+		{"identity assertion, a client", object{"provider": "token_exchange", "requested_token_type": "id-jag"}, credentials, "active"},
 		{"token exchange, a client without a secret", object{"provider": "token_exchange", "audience": "a", "token_endpoint_auth_method": "none"}, object{"client_id": "client-1234"}, "active"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

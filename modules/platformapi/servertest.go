@@ -73,7 +73,7 @@ func (q *request) ownCredential(ctx context.Context, s *storage.Server) (func(*h
 	key := storage.ConnectionKey{OrganizationID: q.Organization(), UserID: q.Call.Caller.UserID, ServerID: s.ID}
 	var credential connection.Credential
 	var err error
-	if connection.KindOf(&s.Entry) == storage.ProviderTokenExchange {
+	if connection.KindOf(&s.Entry).Obtained() {
 		credential, err = q.Call.Exchange(q.HTTP).Credential(ctx, s)
 	} else {
 		credential, err = q.Core.Broker.Credential(ctx, key, s)

@@ -15,9 +15,10 @@ type serverEdit struct {
 	name         validate.Field[string]
 	slug         validate.Field[string]
 	clientID     validate.Field[string]
-	clientSecret validate.Field[seal.Secret]
+	clientSecret validate.Field[seal.Secret] // or its key, encoded
 	meta         validate.Field[json.RawMessage]
 
+	isKey        bool   // clientSecret is a key
 	sealedSecret []byte // of clientSecret
 }
 
@@ -28,7 +29,7 @@ func updateServer(q *request) (any, error) {
 		edit.name = o.Name(0, directory.MaxName)
 		edit.slug = serverSlug(o, 0)
 		edit.clientID = clientID(o)
-		edit.clientSecret = clientSecret(o)
+		edit.clientSecret, edit.isKey = proof(clientSecret(o), clientKey(o))
 		edit.meta = o.Document("meta", 0, int(q.Core.Sizes.Meta))
 	}); err != nil {
 		return nil, err
@@ -75,8 +76,15 @@ func (e *serverEdit) applyCredentials(s *storage.Server) (forgetClient bool, err
 	default:
 		return false, validate.Problems{{Loc: []any{"body", "client_id"}, Type: validate.ValueError, Msg: msgObfuscated}}
 	}
+	if err := checkProof(s.Entry, e.clientSecret.Set(), e.isKey); err != nil {
+		return false, err
+	}
 	if setID {
 		s.ClientID = e.clientID.Value
+	}
+	own := s.Entry.OwnServer()
+	if own && s.ClientID != former.ClientID {
+		s.SealedClientSecret = nil // no user has to agree to where another client's tokens go, and the secret with them
 	}
 	if e.clientSecret.Present {
 		s.SealedClientSecret = e.sealedSecret
@@ -92,5 +100,5 @@ func (e *serverEdit) applyCredentials(s *storage.Server) (forgetClient bool, err
 	// Users stay connected when a secret is merely replaced, also when that ends an error status: the provider had refused
 	// the former secret. Any other change makes another client, or another way to authenticate as it. A client that is
 	// entered anew to end an error status may be one of another provider: it starts afresh.
-	return s.ClientID != former.ClientID || hadSecret != hasSecret || (former.Status == storage.ServerError && setID), nil
+	return s.ClientID != former.ClientID || hadSecret != hasSecret || (former.Status == storage.ServerError && (setID || own)), nil
 }

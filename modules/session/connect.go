@@ -153,7 +153,7 @@ func (c *connect) show(again bool) {
 		c.unavailable()
 	case connected && !again:
 		c.done()
-	case c.kind == storage.ProviderTokenExchange:
+	case c.kind.Obtained():
 		c.withoutAccount(connected)
 	case c.kind == storage.ProviderOAuth2:
 		c.begin(connection.ConnectRequest{ReturnURL: c.returnURL})

@@ -61,11 +61,18 @@ func (g *gateway) connection(user, server string) storage.Connection {
 	return c
 }
 
-// TestConnectExchanged checks that the page of a server whose tokens the identity provider gives asks for nothing.
-func TestConnectExchanged(t *testing.T) {
+// TestConnectObtained checks that the page of a server whose tokens the gateway gets without its users asks for nothing.
+func TestConnectObtained(t *testing.T) {
+	for _, provider := range []storage.Provider{storage.ProviderTokenExchange, storage.ProviderClientCredentials, storage.ProviderWorkloadIdentity} {
+		t.Run(string(provider), func(t *testing.T) { testConnectObtained(t, provider) })
+	}
+}
+
+func testConnectObtained(t *testing.T, provider storage.Provider) {
+	t.Helper()
 	g := newGateway(t)
 	_, cookie := g.user("ann@example.com")
-	server := g.entry("payroll", storage.ProviderTokenExchange, storage.OAuthEndpoints{})
+	server := g.entry("payroll", provider, storage.OAuthEndpoints{})
 	for _, path := range []string{"/connect/payroll", "/connect/payroll?again=1", "/connect/payroll?disconnect=1"} {
 		page := g.get(path, cookie)
 		if page.status != http.StatusOK || !strings.Contains(page.body, "The payroll needs no account") || strings.Contains(page.body, "Disconnect") {

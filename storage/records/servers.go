@@ -37,7 +37,7 @@ const (
 	// It needs servers s, directory_entries e and the user's connections c, the user $2 and the time $3.
 	connectionStatusSQL = `CASE
 			WHEN s.status <> 'active' THEN 'pending'
-			WHEN e.requires_auth = 0 OR e.provider IN ('none', 'token_exchange') OR c.status = 'connected' THEN 'connected'
+			WHEN e.requires_auth = 0 OR e.provider IN ('none', 'token_exchange', 'client_credentials', 'workload_identity') OR c.status = 'connected' THEN 'connected'
 			WHEN EXISTS (SELECT 1 FROM attempts a WHERE a.organization_id = s.organization_id AND a.user_id = $2
 				AND a.server_id = s.id AND a.expires_at > $3) THEN 'pending'
 			WHEN c.status = 'error' THEN 'error'

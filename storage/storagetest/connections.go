@@ -38,7 +38,11 @@ func testConnectionStatus(t *testing.T, b *bundle) {
 	noProvider.Provider = storage.ProviderNone
 	exchange := entry("Exchange")
 	exchange.Provider = storage.ProviderTokenExchange
-	noError(t, b.SyncDirectory(t.Context(), storage.SourceConfig, []storage.DirectoryEntry{open, noProvider, exchange}, start))
+	client := entry("Client")
+	client.Provider = storage.ProviderClientCredentials
+	workload := entry("Workload")
+	workload.Provider = storage.ProviderWorkloadIdentity
+	noError(t, b.SyncDirectory(t.Context(), storage.SourceConfig, []storage.DirectoryEntry{open, noProvider, exchange, client, workload}, start))
 
 	type state struct {
 		name       string
@@ -65,6 +69,10 @@ func testConnectionStatus(t *testing.T, b *bundle) {
 		{name: "no provider", entry: noProvider.ID, want: storage.ConnectionConnected},
 		{name: "token exchange", entry: exchange.ID, want: storage.ConnectionConnected},
 		{name: "token exchange, pending server", entry: exchange.ID, lifecycle: storage.ServerPending, want: storage.ConnectionPending},
+		{name: "client credentials", entry: client.ID, want: storage.ConnectionConnected},
+		{name: "client credentials, pending server", entry: client.ID, lifecycle: storage.ServerPending, want: storage.ConnectionPending},
+		{name: "client credentials, failing server", entry: client.ID, lifecycle: storage.ServerError, want: storage.ConnectionPending},
+		{name: "workload identity", entry: workload.ID, want: storage.ConnectionConnected},
 		{name: "no authentication, pending server", entry: open.ID, lifecycle: storage.ServerPending, want: storage.ConnectionPending},
 	} {
 		t.Run(c.name, func(t *testing.T) {

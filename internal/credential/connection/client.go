@@ -16,8 +16,9 @@ import (
 // address of such a document as client_id.
 func (b *Broker) ClientMetadata() ([]byte, error) { return oauth.ClientDocument(b.app) }
 
-// errIssuerChanged: the upstream now names another authorization server than the one where we have a client.
-var errIssuerChanged = errors.New("the upstream names another issuer than before")
+// errIssuerChanged: the upstream, or its entry, now names another authorization server than the one where we have a client, or
+// the entry another upstream.
+var errIssuerChanged = errors.New("the upstream names another issuer than before, or its entry another place")
 
 // obtainClient returns the OAuth client for a server: the administrator's, the stored one, our metadata document, or a
 // newly registered one, in this order. The first success activates a pending server.
@@ -37,7 +38,13 @@ func (b *Broker) obtainClient(ctx context.Context, s storage.Server) (storage.OA
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return storage.OAuthClient{}, fmt.Errorf("reading OAuth client: %w", err)
 	}
-	usable := have && b.usable(s, stored)
+	moved := have && redirected(s, stored)
+	if moved {
+		if err := b.leaveIssuer(ctx, s, stored); err != nil {
+			return storage.OAuthClient{}, err
+		}
+	}
+	usable := have && !moved && b.usable(s, stored)
 	sight := sightOf(s, stored)
 	if usable && s.Status == storage.ServerActive && b.sightings.recent(serverKeyOf(s), sight, b.now()) {
 		return stored, nil
@@ -48,7 +55,7 @@ func (b *Broker) obtainClient(ctx context.Context, s storage.Server) (storage.OA
 		return storage.OAuthClient{}, &ConfigurationError{Cause: err}
 	}
 	d, err := b.oauth.Discover(ctx, oauth.Target{
-		URL: s.Entry.URL, Known: s.Entry.OAuth, Scopes: s.Entry.Scopes, Issuer: stored.Issuer, Roots: roots,
+		URL: s.Entry.URL, Known: s.Entry.OAuth, Scopes: s.Entry.Scopes, Issuer: stored.Issuer, Grant: oauth.GrantOf(&s.Entry), Roots: roots,
 	})
 	if err != nil {
 		// The existing client does not depend on an answer of the upstream just now.
@@ -75,7 +82,7 @@ func (b *Broker) leaveIssuer(ctx context.Context, s storage.Server, stored stora
 			return fmt.Errorf("storing OAuth client: %w", err)
 		}
 	}
-	if s.Entry.OAuth.Issuer == "" && learnedHere(s, stored) && sameClient(s, stored) {
+	if sameClient(s, stored) && (keeps(&s.Entry) || s.Entry.OAuth.Issuer == "" && learnedHere(s, stored)) {
 		// An attacker who took over the upstream would otherwise get our client secret and users' consent at an
 		// issuer of their own.
 		b.failServer(ctx, s, errIssuerChanged)
@@ -113,7 +120,7 @@ func (b *Broker) settleClient(ctx context.Context, s storage.Server, d oauth.Dis
 // was stored, in either case. If another node has stored a client meanwhile, users already connect with that client,
 // and we use it too.
 func (b *Broker) putClient(ctx context.Context, s storage.Server, d oauth.Discovery, stored storage.OAuthClient, former string) (storage.OAuthClient, error) {
-	here, err := origin(s.Entry.URL)
+	here, err := homeOf(&s.Entry)
 	if err != nil {
 		return storage.OAuthClient{}, &ConfigurationError{Cause: err}
 	}
@@ -169,16 +176,17 @@ func (b *Broker) newClient(ctx context.Context, s storage.Server, d oauth.Discov
 		return err
 	}
 	if s.ClientID != "" {
-		secret, err := b.configuredSecret(s)
+		client, err := b.configured(s)
 		if err != nil {
 			return err
 		}
-		if s.Entry.Options.AuthMethod == oauth.AuthNone {
-			secret = seal.Secret{}
-		} else if secret.Empty() && !s.Entry.Public {
+		switch known := client.Key != nil || !client.Secret.Empty(); {
+		case s.Entry.Options.AuthMethod == oauth.AuthNone:
+			client = oauth.ClientAuth{}
+		case !known && !s.Entry.Public && s.Entry.Provider != storage.ProviderWorkloadIdentity:
 			return errors.New("a client without a secret is configured, and the directory entry is not public")
 		}
-		app.ConfiguredID, app.ConfiguredSecret = s.ClientID, secret
+		app.ConfiguredID, app.ConfiguredSecret, app.ConfiguredKey = s.ClientID, client.Secret, client.Key
 	}
 	r, err := b.oauth.ObtainClient(ctx, d, app)
 	if err != nil {
@@ -257,24 +265,31 @@ func (b *Broker) auth(s storage.Server, c storage.OAuthClient) (oauth.ClientAuth
 	}
 	switch {
 	case c.Kind == storage.ClientConfigured:
-		a.Secret, err = b.configuredSecret(s)
+		var known oauth.ClientAuth
+		known, err = b.configured(s)
+		a.Secret, a.Key = known.Secret, known.Key
 	case c.SealedSecret != nil:
 		a.Secret, err = b.openSecret(c.SealedSecret, oauthClientAD(s.OrganizationID, s.ID))
 	}
 	switch method := s.Entry.Options.AuthMethod; {
 	case method == oauth.AuthNone:
-		a.Method, a.Secret = method, seal.Secret{}
+		a.Method, a.Secret, a.Key = method, seal.Secret{}, nil
 	case method != "" && !a.Secret.Empty():
 		a.Method = method
 	}
 	return a, err
 }
 
-func (b *Broker) configuredSecret(s storage.Server) (seal.Secret, error) {
+// configured returns what proves the client that an administrator gave: a secret or a key, or neither.
+func (b *Broker) configured(s storage.Server) (a oauth.ClientAuth, err error) {
 	if s.SealedClientSecret == nil {
-		return seal.Secret{}, nil
+		return a, nil
 	}
-	return b.openSecret(s.SealedClientSecret, ClientSecretAD(s.OrganizationID, s.ID))
+	plain, err := b.openSecret(s.SealedClientSecret, ClientSecretAD(s.OrganizationID, s.ID))
+	if err != nil {
+		return a, err
+	}
+	return a, a.SetCredential(plain)
 }
 
 func (b *Broker) openSecret(sealed []byte, ad seal.AD) (seal.Secret, error) {

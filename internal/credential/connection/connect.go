@@ -75,14 +75,14 @@ func KindOf(e *storage.DirectoryEntry) storage.Provider {
 // NeedsAccount reports whether users connect an account of theirs before they can use servers of an entry.
 func NeedsAccount(e *storage.DirectoryEntry) bool {
 	kind := KindOf(e)
-	return kind != storage.ProviderNone && kind != storage.ProviderTokenExchange
+	return kind != storage.ProviderNone && !kind.Obtained()
 }
 
 // typedGrant checks a credential that the user typed.
 func typedGrant(kind storage.Provider, req ConnectRequest) (grant, error) {
 	g := grant{ID: uuid.Must(uuid.NewV7()).String()}
 	switch kind {
-	case storage.ProviderNone, storage.ProviderTokenExchange:
+	case storage.ProviderNone, storage.ProviderTokenExchange, storage.ProviderClientCredentials, storage.ProviderWorkloadIdentity:
 		return g, nil
 	case storage.ProviderAPIKey:
 		g.Key = req.APIKey

@@ -29,14 +29,14 @@ type Credential struct {
 // None returns the credential for a server that needs none.
 func None() Credential { return Credential{kind: storage.ProviderNone} }
 
-// Issued returns the credential for a server whose users connect no account: the access token that their identity
-// provider gave for them. Its version tells it from others. Errors are those of the server's directory entry.
+// Issued returns the credential for a server whose users connect no account: the access token that the gateway got for them,
+// or for itself. Its version tells it from others. Errors are those of the server's directory entry.
 func Issued(server *storage.Server, access seal.Secret, version int64, expires time.Time) (Credential, error) {
 	where, err := placeOf(siteOf(&server.Entry), storage.OAuthEndpoints{})
 	if err != nil {
 		return Credential{}, err
 	}
-	return Credential{kind: storage.ProviderTokenExchange, value: access, place: where, version: version, expires: expires}.on(server.Entry.AuthParams)
+	return Credential{kind: KindOf(&server.Entry), value: access, place: where, version: version, expires: expires}.on(server.Entry.AuthParams)
 }
 
 // Version distinguishes the states of a connection. It is 0 for servers that need no credential.

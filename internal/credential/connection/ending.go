@@ -178,14 +178,14 @@ func (e *ending) remembered(ended storage.Ended, then issued) (oauth.ClientAuth,
 		}
 		return auth, nil
 	}
-	secret, err := e.b.configuredSecret(ended.Server)
+	now, err := e.b.configured(ended.Server)
 	if err != nil {
 		return auth, err
 	}
-	if !then.had(auth.ID, secret) {
+	if !then.had(auth.ID, now.Secret) {
 		return auth, errClientUnknown
 	}
-	auth.Secret = secret
+	auth.Secret = now.Secret
 	return auth, nil
 }
 

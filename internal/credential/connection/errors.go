@@ -63,8 +63,8 @@ type NotConnectedError struct {
 // errAdministrator is the error in cases where connecting again would not help.
 var errAdministrator = &NotConnectedError{Reason: "an administrator must look at this server first"}
 
-// errExchanged is the error for a server whose credentials are not stored: package exchange gets them.
-var errExchanged = errors.New("the server's tokens come of a token exchange")
+// errObtained is the error for a server whose credentials are not stored: package exchange gets them.
+var errObtained = errors.New("the gateway gets the server's tokens without connections")
 
 func (e *NotConnectedError) Error() string {
 	if e.Reason == "" {

@@ -76,11 +76,11 @@ func (b *Broker) CredentialOf(ctx context.Context, key storage.ConnectionKey, se
 	if server.OrganizationID != key.OrganizationID || server.ID != key.ServerID {
 		return Credential{}, storage.ErrNotFound
 	}
-	switch KindOf(&server.Entry) {
-	case storage.ProviderNone:
+	switch kind := KindOf(&server.Entry); {
+	case kind == storage.ProviderNone:
 		return None(), nil
-	case storage.ProviderTokenExchange:
-		return Credential{}, errExchanged
+	case kind.Obtained():
+		return Credential{}, errObtained
 	}
 	if server.Status == storage.ServerPending {
 		return Credential{}, errAdministrator

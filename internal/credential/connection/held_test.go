@@ -67,6 +67,15 @@ func TestConnectedAndGone(t *testing.T) {
 		"exchanged, pending": {happens: func(b *bundle) {
 			b.server.Entry.Provider, b.server.Status = storage.ProviderTokenExchange, storage.ServerPending
 		}},
+		"for itself": {happens: func(b *bundle) {
+			b.server.Entry.Provider, b.server.Status = storage.ProviderClientCredentials, storage.ServerActive
+		}, connected: true},
+		"a workload": {happens: func(b *bundle) {
+			b.server.Entry.Provider, b.server.Status = storage.ProviderWorkloadIdentity, storage.ServerActive
+		}, connected: true},
+		"for itself, out of order": {happens: func(b *bundle) {
+			b.server.Entry.Provider, b.server.Status = storage.ProviderClientCredentials, storage.ServerError
+		}},
 		"no credentials": {happens: func(b *bundle) { b.server.Entry.RequiresAuth, b.server.Entry.Provider = false, storage.ProviderNone }, connected: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -37,8 +37,9 @@ type provider struct {
 	// Settings that a test may change. They are read under mu.
 	issuer     string // the issuer in metadata; default its URL
 	noRegister bool
-	noIss      bool // iss is neither promised nor sent
-	tolerant   bool // a spent refresh token still works
+	noIss      bool     // iss is neither promised nor sent
+	grants     []string // in place of those for users in a browser
+	tolerant   bool     // a spent refresh token still works
 	expiresIn  int
 	scope      string        // of answers with tokens; "" for none
 	tokenError string        // error code of the token endpoint
@@ -133,6 +134,9 @@ func (p *provider) metadata(w http.ResponseWriter, _ *http.Request) {
 		"revocation_endpoint": p.URL + "/revoke", "code_challenge_methods_supported": []string{"S256"},
 		"response_types_supported": []string{"code"}, "grant_types_supported": []string{"authorization_code", "refresh_token"},
 		"token_endpoint_auth_methods_supported": []string{"none", "client_secret_basic"},
+	}
+	if p.grants != nil {
+		m["grant_types_supported"] = p.grants
 	}
 	if !p.noRegister {
 		m["registration_endpoint"] = p.URL + "/register"

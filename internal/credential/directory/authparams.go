@@ -83,7 +83,7 @@ func PlaceCredential(provider storage.Provider, p storage.AuthParams) storage.Au
 	}
 	name, prefix := "Authorization", ""
 	switch provider {
-	case storage.ProviderOAuth2, storage.ProviderBearerToken, storage.ProviderTokenExchange:
+	case storage.ProviderOAuth2, storage.ProviderBearerToken, storage.ProviderTokenExchange, storage.ProviderClientCredentials, storage.ProviderWorkloadIdentity:
 		prefix = "Bearer"
 	case storage.ProviderBasicAuth:
 		prefix = "Basic"

@@ -33,6 +33,8 @@ func TestPlaceCredential(t *testing.T) {
 	}{
 		{storage.ProviderOAuth2, storage.AuthParams{}, storage.AuthParams{In: InHeader, Name: "Authorization", Prefix: "Bearer"}},
 		{storage.ProviderTokenExchange, storage.AuthParams{}, storage.AuthParams{In: InHeader, Name: "Authorization", Prefix: "Bearer"}},
+		{storage.ProviderClientCredentials, storage.AuthParams{}, storage.AuthParams{In: InHeader, Name: "Authorization", Prefix: "Bearer"}},
+		{storage.ProviderWorkloadIdentity, storage.AuthParams{}, storage.AuthParams{In: InHeader, Name: "Authorization", Prefix: "Bearer"}},
 		{storage.ProviderBearerToken, storage.AuthParams{Name: "authorization"}, storage.AuthParams{In: InHeader, Name: "authorization", Prefix: "Bearer"}},
 		{storage.ProviderBearerToken, storage.AuthParams{Prefix: "token"}, storage.AuthParams{In: InHeader, Name: "Authorization", Prefix: "token"}},
 		{storage.ProviderBearerToken, storage.AuthParams{Name: "Private-Token"}, storage.AuthParams{In: InHeader, Name: "Private-Token"}},

@@ -43,16 +43,15 @@ func Check(e storage.DirectoryEntry, checkURL func(*url.URL) error) []Problem {
 		c.add("value_error", "Value error, not a usable slug", "slug")
 	}
 	c.enum("protocol", string(e.Protocol), string(storage.ProtocolMCP), string(storage.ProtocolSSE))
-	c.enum("provider", string(e.Provider), string(storage.ProviderOAuth2), string(storage.ProviderAPIKey),
-		string(storage.ProviderBearerToken), string(storage.ProviderBasicAuth), string(storage.ProviderTokenExchange), string(storage.ProviderNone))
+	c.enum("provider", string(e.Provider), storage.Providers()...)
 	c.address(true, e.URL, "url")
 	c.address(false, e.EventsURL, "events_url")
 	c.endpoints(e)
-	c.exchange(e)
+	c.obtained(e)
 	c.list("scopes", e.Scopes, isScope)
 	c.list("categories", e.Categories, isPlain)
 	c.authParams(e)
-	c.options(e.Options)
+	c.options(e)
 	if e.Provider == storage.ProviderNone && e.RequiresAuth {
 		c.add("value_error", "Value error, a server without authentication cannot require it", "requires_auth")
 	}
@@ -123,7 +122,7 @@ func (c *checker) endpoints(entry storage.DirectoryEntry) {
 		c.address(false, address, "oauth", name)
 	}
 	// With only one of the two, the upstream would supply the other and collect codes or tokens that are not for it.
-	if entry.Provider != storage.ProviderTokenExchange && e.Issuer == "" && (e.AuthorizationEndpoint == "") != (e.TokenEndpoint == "") {
+	if !entry.Provider.Obtained() && e.Issuer == "" && (e.AuthorizationEndpoint == "") != (e.TokenEndpoint == "") {
 		c.add("value_error", "Value error, authorization_endpoint and token_endpoint go together, or an issuer with them", "oauth")
 	}
 	slices.SortStableFunc(c.problems, func(a, b Problem) int { return strings.Compare(fmt.Sprint(a.Loc), fmt.Sprint(b.Loc)) })
@@ -168,3 +167,10 @@ func isScope(text string) bool {
 }
 
 func isPlain(text string) bool { return !strings.ContainsFunc(text, unicode.IsControl) }
+
+// sameOrigin reports whether two addresses have the same scheme, host and port.
+func sameOrigin(a, b string) bool {
+	x, errX := url.Parse(a)
+	y, errY := url.Parse(b)
+	return errX == nil && errY == nil && x.Host != "" && strings.EqualFold(x.Scheme, y.Scheme) && strings.EqualFold(x.Host, y.Host)
+}

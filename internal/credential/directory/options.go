@@ -21,6 +21,9 @@ const (
 // authMethods lists the values of token_endpoint_auth_method (RFC 7591 section 2).
 var authMethods = []string{Auto, "client_secret_basic", "client_secret_post", "none"}
 
+// PrivateKeyJWT is the value for clients that have a key in place of a secret.
+const PrivateKeyJWT = "private_key_jwt" // #nosec G101 -- a name
+
 // Bounds of options.
 const (
 	maxParams     = 20
@@ -36,8 +39,13 @@ var reservedParams = []string{
 	"redirect_uri", "request", "request_uri", "resource", "response_mode", "response_type", "scope", "state",
 }
 
-func (c *checker) options(o storage.EntryOptions) {
-	if o.AuthMethod != "" {
+func (c *checker) options(e storage.DirectoryEntry) {
+	o := e.Options
+	switch {
+	case o.AuthMethod == "":
+	case e.Provider.Obtained():
+		c.enum("token_endpoint_auth_method", o.AuthMethod, append([]string{PrivateKeyJWT}, authMethods...)...)
+	default: // clients of users in a browser revoke tokens after their server has changed, for which they need a secret that is kept
 		c.enum("token_endpoint_auth_method", o.AuthMethod, authMethods...)
 	}
 	if len(o.AuthorizationParams) > maxParams {

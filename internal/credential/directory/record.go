@@ -41,7 +41,8 @@ type Record struct {
 	// the server gives itself.
 	Resource string `json:"resource,omitempty"`
 	// The method by which the OAuth client authenticates at the token endpoint: `auto`, `client_secret_basic`,
-	// `client_secret_post` or `none`. Default: `auto`, as discovered, and the other way once after a refusal.
+	// `client_secret_post`, `none`, or, where users connect no account, `private_key_jwt`. Default: `auto`, as discovered, and
+	// the other way once after a refusal.
 	AuthMethod string `json:"token_endpoint_auth_method,omitempty"`
 	// Parameters of the authorization request in addition to OAuth's own. Default: none.
 	AuthorizationParams map[string]string `json:"authorization_params,omitempty"`
@@ -53,13 +54,17 @@ type Record struct {
 	// The certificate authorities to trust for the server and its provider in addition to the system's: PEM, or, in
 	// configuration, a reference to it. Default: none.
 	TrustedCA string `json:"trusted_ca,omitempty"`
-	// The audience of exchanged tokens (RFC 8693). Default: none.
+	// The audience of tokens that the gateway gets without a step of the users, as their giver calls it. Default: none.
 	Audience string `json:"audience,omitempty"`
-	// The type of token that a token exchange asks for: `access_token` or `jwt`. Default: `access_token`.
+	// The type of token that a token exchange asks for: `access_token`, `jwt`, or `id-jag` for an identity assertion, which the
+	// server's own authorization server takes. Default: `access_token`.
 	RequestedTokenType string `json:"requested_token_type,omitempty"`
 	// The type of the proof of a user that a token exchange takes: `access_token`, `id_token`, or `jwt` for either. Default:
-	// `auto`, each under its own name.
+	// `auto`, each under its own name; with `id-jag`, `id_token`.
 	SubjectTokenType string `json:"subject_token_type,omitempty"`
+	// The file with the platform's statement about the gateway, a JWT, for the provider `workload_identity`. It is read each
+	// time that a token is needed. Default: none.
+	AssertionFile string `json:"assertion_file,omitempty"`
 	// Whether an OAuth client without a secret suffices, so that no administrator need supply one. Default: false.
 	Public bool `json:"public,omitempty"`
 	// Whether calls need a connected account. Default: true, except for the provider `none`.
@@ -97,7 +102,7 @@ func (r Record) Entry(source storage.Source) storage.DirectoryEntry {
 	if r.AuthMethod != Auto {
 		e.Options.AuthMethod = r.AuthMethod
 	}
-	e.Options.Audience = r.Audience
+	e.Options.Audience, e.Options.AssertionFile = r.Audience, r.AssertionFile
 	if r.RequestedTokenType != TokenAccess {
 		e.Options.RequestedTokenType = r.RequestedTokenType
 	}
@@ -167,7 +172,7 @@ func (r *Record) Set(word string, arguments []string) error {
 var words = []string{
 	"url", "description", "icon", "slug", "protocol", "provider", "auth_params", "scopes", "issuer", "authorization_endpoint",
 	"token_endpoint", "registration_endpoint", "revocation_endpoint", "resource",
-	"token_endpoint_auth_method", "authorization_params", "refresh_scope", "independent_tokens", "trusted_ca", "audience", "requested_token_type", "subject_token_type", "public", "requires_auth", "categories", "events_url",
+	"token_endpoint_auth_method", "authorization_params", "refresh_scope", "independent_tokens", "trusted_ca", "audience", "requested_token_type", "subject_token_type", "assertion_file", "public", "requires_auth", "categories", "events_url",
 }
 
 func (r *Record) list(word string) *[]string {
@@ -181,6 +186,7 @@ func (r *Record) text(word string) *string {
 		"registration_endpoint": &r.OAuth.RegistrationEndpoint, "revocation_endpoint": &r.OAuth.RevocationEndpoint, "resource": &r.Resource,
 		"token_endpoint_auth_method": &r.AuthMethod, "trusted_ca": &r.TrustedCA,
 		"audience": &r.Audience, "requested_token_type": &r.RequestedTokenType, "subject_token_type": &r.SubjectTokenType,
+		"assertion_file": &r.AssertionFile,
 	}[word]
 }
 

@@ -10,13 +10,26 @@ import (
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/credential/directory"
 	"github.com/durward-gateway/durward/internal/credential/oauth"
-	"github.com/durward-gateway/durward/internal/proxy/netguard"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
 )
 
-// ask exchanges the proof of a user for a token.
+// ask gets a token.
 func (e *Exchanger) ask(ctx context.Context, a *Asking) (oauth.Tokens, error) {
+	entry := &a.Server.Entry
+	switch kind := connection.KindOf(entry); {
+	case kind == storage.ProviderClientCredentials:
+		return e.asClient(ctx, a)
+	case kind == storage.ProviderWorkloadIdentity:
+		return e.asWorkload(ctx, a)
+	case entry.Asserts():
+		return e.byAssertion(ctx, a)
+	}
+	return e.byExchange(ctx, a)
+}
+
+// byExchange exchanges the proof of a user for a token.
+func (e *Exchanger) byExchange(ctx context.Context, a *Asking) (oauth.Tokens, error) {
 	entry := &a.Server.Entry
 	subjectType, err := a.subjectType()
 	if err != nil {
@@ -35,7 +48,7 @@ func (e *Exchanger) ask(ctx context.Context, a *Asking) (oauth.Tokens, error) {
 	if err != nil {
 		return oauth.Tokens{}, err
 	}
-	return e.inEitherPlace(entry, where.Endpoints.TokenEndpoint, client, func(client oauth.ClientAuth) (oauth.Tokens, error) {
+	return e.inEitherPlace(entry.Options.AuthMethod, where.Endpoints.TokenEndpoint, client, func(client oauth.ClientAuth) (oauth.Tokens, error) {
 		return e.OAuth.ExchangeToken(ctx, oauth.TokenExchangeRequest{
 			Endpoint: where.Endpoints.TokenEndpoint, Client: client, Subject: proof, SubjectType: subjectType,
 			RequestedType: cmp.Or(entry.Options.RequestedTokenType, AccessToken), Audience: entry.Options.Audience, Resource: entry.OAuth.Resource,
@@ -85,7 +98,8 @@ func (e *Exchanger) client(ctx context.Context, s *storage.Server, at oauth.Disc
 	if s.ClientID == "" {
 		return oauth.ClientAuth{}, refused("it has no OAuth client at the identity provider. An administrator must give it one")
 	}
-	var secret seal.Secret
+	// An issuer that an entry names beside an endpoint need not be the endpoint's.
+	client := oauth.ClientAuth{ID: s.ClientID, Audience: cmp.Or(s.Entry.OAuth.TokenEndpoint, at.Endpoints.Issuer)}
 	method := s.Entry.Options.AuthMethod
 	if s.SealedClientSecret != nil && method != oauth.AuthNone {
 		plain, err := e.Keyring.Open(s.SealedClientSecret, connection.ClientSecretAD(s.OrganizationID, s.ID))
@@ -93,22 +107,24 @@ func (e *Exchanger) client(ctx context.Context, s *storage.Server, at oauth.Disc
 			return oauth.ClientAuth{}, fmt.Errorf("opening client secret: %w", err)
 		}
 		defer clear(plain)
-		secret = seal.NewSecret(string(plain))
+		if err := client.SetCredential(seal.NewSecret(string(plain))); err != nil {
+			return oauth.ClientAuth{}, err
+		}
 	}
-	made, err := e.OAuth.ObtainClient(ctx, at, oauth.Application{ConfiguredID: s.ClientID, ConfiguredSecret: secret})
+	made, err := e.OAuth.ObtainClient(ctx, at, oauth.Application{ConfiguredID: s.ClientID, ConfiguredSecret: client.Secret, ConfiguredKey: client.Key})
 	if err != nil {
 		return oauth.ClientAuth{}, err
 	}
-	if method == "" || secret.Empty() {
-		method = made.AuthMethod
+	if client.Method = made.AuthMethod; method != "" && !client.Secret.Empty() {
+		client.Method = method
 	}
-	return oauth.ClientAuth{ID: s.ClientID, Secret: secret, Method: method}, nil
+	return client, nil
 }
 
-// inEitherPlace sends a request, see oauth.InEitherPlace, unless the entry says where the secret goes. The place that works is
-// remembered.
-func (e *Exchanger) inEitherPlace(entry *storage.DirectoryEntry, endpoint string, client oauth.ClientAuth, send func(oauth.ClientAuth) (oauth.Tokens, error)) (oauth.Tokens, error) {
-	if entry.Options.AuthMethod != "" || client.Secret.Empty() {
+// inEitherPlace sends a request, see oauth.InEitherPlace, unless the entry says by which method the client proves itself. The
+// place that works is remembered.
+func (e *Exchanger) inEitherPlace(method, endpoint string, client oauth.ClientAuth, send func(oauth.ClientAuth) (oauth.Tokens, error)) (oauth.Tokens, error) {
+	if method != "" || client.Secret.Empty() {
 		return send(client)
 	}
 	at, now := clientAt{endpoint, client.ID}, e.Now()
@@ -116,28 +132,4 @@ func (e *Exchanger) inEitherPlace(entry *storage.DirectoryEntry, endpoint string
 		client.Method = method
 	}
 	return oauth.InEitherPlace(client, send, func(method string) { e.Memory.places.Set(at, method, now.Add(placeLifetime), now) })
-}
-
-// words says why an identity provider gave no token, and who can solve it. Its own text is not shown.
-func words(err error) string {
-	const administrator = "; an administrator must look at this server's directory entry, and the gateway's log says why"
-	if oauth.ClientRefused(err) {
-		return "the identity provider does not accept the server's OAuth client; an administrator must look at it, and the gateway's log says why"
-	}
-	switch oauth.Code(err) {
-	case "":
-		return "the identity provider's answer cannot be used; the gateway's log says why"
-	case oauth.CodeInvalidTarget:
-		return "the identity provider gives no tokens for this server" + administrator
-	case "invalid_scope":
-		return "the identity provider does not give the scopes of this server" + administrator
-	case "unsupported_grant_type":
-		return "the identity provider does not exchange tokens" + administrator
-	}
-	return "the identity provider refuses you a token for this server. Ask whoever gives access to it; the gateway's log says why"
-}
-
-func (e *Exchanger) logFailure(a *Asking, err error) {
-	e.Log.Warn("exchanging a token", "organization", a.OrganizationID, "user", a.UserID, "server", a.Server.Slug, "issuer", a.Subject.Issuer,
-		"error", err.Error(), "description", oauth.Description(err), "advice", netguard.Advice(err))
 }

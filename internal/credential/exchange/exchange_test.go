@@ -41,6 +41,33 @@ type protocol struct {
 	fetch  error
 	// methods are the places of secrets that the metadata lists.
 	methods []string
+
+	// assert answers the first step of an exchange by an assertion, grant what an upstream's own server is asked.
+	assert  func(r oauth.TokenExchangeRequest) (seal.Secret, error)
+	grant   func(form any) (oauth.Tokens, error)
+	granted []any
+}
+
+func (p *protocol) ExchangeForAssertion(_ context.Context, r oauth.TokenExchangeRequest) (seal.Secret, error) {
+	p.mu.Lock()
+	p.asked = append(p.asked, r)
+	p.mu.Unlock()
+	return p.assert(r)
+}
+
+func (p *protocol) RedeemAssertion(_ context.Context, r oauth.AssertionRequest) (oauth.Tokens, error) {
+	return p.grants(r)
+}
+
+func (p *protocol) ClientCredentials(_ context.Context, r oauth.ClientCredentialsRequest) (oauth.Tokens, error) {
+	return p.grants(r)
+}
+
+func (p *protocol) grants(form any) (oauth.Tokens, error) {
+	p.mu.Lock()
+	p.granted = append(p.granted, form)
+	p.mu.Unlock()
+	return p.grant(form)
 }
 
 func (p *protocol) FetchProvider(_ context.Context, issuer string) (oauth.Discovery, error) {
@@ -71,7 +98,7 @@ func (p *protocol) last() oauth.TokenExchangeRequest {
 func (p *protocol) times() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.asked)
+	return len(p.asked) + len(p.granted)
 }
 
 // vault opens what was sealed by writing the place before it.

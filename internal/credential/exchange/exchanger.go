@@ -22,6 +22,9 @@ type Protocol interface {
 	FetchProvider(ctx context.Context, issuer string) (oauth.Discovery, error)
 	ObtainClient(ctx context.Context, d oauth.Discovery, app oauth.Application) (oauth.Registration, error)
 	ExchangeToken(ctx context.Context, r oauth.TokenExchangeRequest) (oauth.Tokens, error)
+	ExchangeForAssertion(ctx context.Context, r oauth.TokenExchangeRequest) (seal.Secret, error)
+	RedeemAssertion(ctx context.Context, r oauth.AssertionRequest) (oauth.Tokens, error)
+	ClientCredentials(ctx context.Context, r oauth.ClientCredentialsRequest) (oauth.Tokens, error)
 }
 
 var _ Protocol = (*oauth.Client)(nil)
@@ -29,6 +32,11 @@ var _ Protocol = (*oauth.Client)(nil)
 // Opener opens sealed values.
 type Opener interface {
 	Open(sealed []byte, at seal.AD) ([]byte, error)
+}
+
+// Upstreams knows the gateway's clients at the authorization servers of upstreams, as *connection.Broker does.
+type Upstreams interface {
+	OwnClient(ctx context.Context, s *storage.Server) (storage.OAuthClient, oauth.ClientAuth, error)
 }
 
 // Event is a result of an exchange.
@@ -46,6 +54,15 @@ type Options struct {
 	Memory  *Memory
 	OAuth   Protocol
 	Keyring Opener
+	// Upstreams is needed for tokens of upstreams' own authorization servers.
+	Upstreams Upstreams
+	// PublicURL is the gateway's own issuer.
+	PublicURL string
+	// LoginClient returns the gateway's own client at an identity provider, to which ID tokens are issued; ok is false when
+	// the configuration has none. Default: it has none.
+	LoginClient func(issuer string) (id string, secret seal.Secret, ok bool)
+	// Statement reads the file with the platform's statement about the gateway. Default: there is none.
+	Statement func(path string) (seal.Secret, error)
 	// Known reports whether an issuer is an identity provider of the configuration.
 	Known func(issuer string) bool
 	// Opens reports whether a token opens the gateway itself. An upstream that got such a token could act as its user here.
@@ -78,6 +95,12 @@ func New(o Options) *Exchanger {
 	if o.Opens == nil {
 		o.Opens = func(context.Context, seal.Secret, string, string) (bool, error) { return false, nil }
 	}
+	if o.LoginClient == nil {
+		o.LoginClient = func(string) (string, seal.Secret, bool) { return "", seal.Secret{}, false }
+	}
+	if o.Statement == nil {
+		o.Statement = func(string) (seal.Secret, error) { return seal.Secret{}, errors.New("statements are not read here") }
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -109,14 +132,17 @@ func (e *Exchanger) begin() bool {
 // predecessor. A third token would not help either.
 const rejectedTwice = 5 * time.Minute
 
-// Credential returns the user's token for the server. Errors are *connection.NotConnectedError, *connection.UnavailableError
+// Credential returns the token for the server: the user's, or the gateway's own. Errors are *connection.NotConnectedError, *connection.UnavailableError
 // (worth trying again) and the store's.
 func (e *Exchanger) Credential(ctx context.Context, a Asking) (connection.Credential, error) {
 	if a.Server.OrganizationID != a.OrganizationID {
 		return connection.Credential{}, storage.ErrNotFound
 	}
-	if a.Server.Status == storage.ServerPending {
+	switch a.Server.Status {
+	case storage.ServerPending:
 		return connection.Credential{}, &connection.NotConnectedError{Reason: "an administrator must give this server its OAuth client first"}
+	case storage.ServerError:
+		return connection.Credential{}, refused("an administrator must look at this server first")
 	}
 	k := a.key()
 	token, ok := e.Memory.tokens.Get(k, e.Now())
@@ -138,7 +164,7 @@ func (e *Exchanger) Rejected(ctx context.Context, a Asking, used connection.Cred
 	switch {
 	case ok && token.version != used.Version():
 	case ok && token.forced && now.Sub(token.at) < rejectedTwice:
-		return connection.Credential{}, refused("the server does not accept the token that the identity provider gives for you. Ask an administrator")
+		return connection.Credential{}, refused("the server does not accept the token that " + a.giver() + ". Ask an administrator")
 	default:
 		var err error
 		if token, err = e.exchange(ctx, &a, k, used.Version()); err != nil {
@@ -226,30 +252,7 @@ func (e *Exchanger) closedTo(ctx context.Context, a *Asking, token seal.Secret) 
 	case err != nil:
 		return &connection.UnavailableError{Cause: err}
 	case opens:
-		return refused("the identity provider's token for it would open this gateway too. An administrator must look at audience and resource of its directory entry")
+		return refused("the token for it would open this gateway too. An administrator must look at audience and resource of its directory entry")
 	}
 	return nil
-}
-
-// explain returns the error for the user, and logs the cause.
-func (e *Exchanger) explain(a *Asking, err error) error {
-	said := (*connection.NotConnectedError)(nil)
-	away := (*connection.UnavailableError)(nil)
-	_, protocol := errors.AsType[*oauth.ProtocolError](err)
-	_, unusable := errors.AsType[*oauth.UnusableError](err)
-	switch {
-	case errors.As(err, &said):
-		e.logFailure(a, err)
-		return said
-	case errors.As(err, &away):
-		e.logFailure(a, err)
-		return away
-	case errors.Is(err, oauth.ErrUnavailable):
-		e.logFailure(a, err)
-		return &connection.UnavailableError{Cause: err}
-	case protocol, unusable, errors.Is(err, oauth.ErrMalformed), errors.Is(err, oauth.ErrUnsupported), errors.Is(err, oauth.ErrMismatch):
-		e.logFailure(a, err)
-		return refused(words(err))
-	}
-	return err
 }

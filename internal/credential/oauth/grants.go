@@ -19,6 +19,19 @@ const (
 	GrantAssertion = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 )
 
+// GrantOf returns the grant by which tokens for servers of an entry are got at their own authorization server; "" where users
+// connect accounts in a browser, or that server is not asked.
+func GrantOf(e *storage.DirectoryEntry) string {
+	switch {
+	case !e.RequiresAuth:
+	case e.Provider == storage.ProviderClientCredentials:
+		return GrantClientCredentials
+	case e.OwnServer():
+		return GrantAssertion
+	}
+	return ""
+}
+
 // ClientCredentialsRequest describes a request for a token of the client's own.
 type ClientCredentialsRequest struct {
 	Endpoint string // token endpoint

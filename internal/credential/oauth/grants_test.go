@@ -175,6 +175,25 @@ func TestDiscoverGrant(t *testing.T) {
 	}
 }
 
+// TestGrantOf checks by which grant the tokens of each kind are got.
+func TestGrantOf(t *testing.T) {
+	asserts := storage.EntryOptions{RequestedTokenType: storage.TokenIdentityAssertion}
+	for want, entries := range map[string][]storage.DirectoryEntry{
+		"":                     {{Provider: storage.ProviderOAuth2}, {Provider: storage.ProviderTokenExchange}, {Provider: storage.ProviderAPIKey}},
+		GrantClientCredentials: {{Provider: storage.ProviderClientCredentials}},
+		GrantAssertion:         {{Provider: storage.ProviderWorkloadIdentity}, {Provider: storage.ProviderTokenExchange, Options: asserts}},
+	} {
+		for _, e := range entries {
+			if e.RequiresAuth = true; GrantOf(&e) != want {
+				t.Errorf("%s: %q", e.Provider, GrantOf(&e))
+			}
+			if e.RequiresAuth = false; GrantOf(&e) != "" {
+				t.Errorf("%s without authentication: %q", e.Provider, GrantOf(&e))
+			}
+		}
+	}
+}
+
 func FuzzReadAssertion(f *testing.F) {
 	f.Add(unsigned(`{"typ":"oauth-id-jag+jwt"}`, `{"aud":"a","exp":1,"resource":["b"]}`))
 	f.Add("a.b.c")

@@ -171,6 +171,34 @@ func needOf(grant string) need {
 // inBrowser reports whether the grant sends a browser to the server.
 func (n need) inBrowser() bool { return n.grant == grantCode }
 
+// in checks that a metadata document has what is needed. A value that a list leaves out is not supported; a list that is left
+// out has a default. noRefresh reports that the list of grants leaves refresh_token out.
+func (n need) in(v strictjson.Value) (noRefresh bool, err error) {
+	for _, l := range []struct {
+		name, needed string
+		optional     bool
+	}{
+		{"response_types_supported", "code", true},
+		{"grant_types_supported", n.grant, true},
+		{"code_challenge_methods_supported", "S256", !n.proofKeys},
+	} {
+		if l.name != "grant_types_supported" && !n.inBrowser() {
+			continue
+		}
+		list, given, err := texts(v, l.name)
+		if err != nil {
+			return false, err
+		}
+		if !slices.Contains(list, l.needed) && (given || !l.optional) {
+			return false, fmt.Errorf("%w: %s lacks %s", ErrUnsupported, l.name, l.needed)
+		}
+		if l.name == "grant_types_supported" {
+			noRefresh = given && !slices.Contains(list, "refresh_token")
+		}
+	}
+	return noRefresh, nil
+}
+
 // parseServer reads the metadata document of an authorization server. check refuses URLs.
 func parseServer(v strictjson.Value, issuer string, check func(string) error, what need) (Discovery, error) {
 	var d Discovery
@@ -202,28 +230,8 @@ func parseServer(v strictjson.Value, issuer string, check func(string) error, wh
 			return Discovery{}, fmt.Errorf("%w: %s: %w", ErrMalformed, e.name, err)
 		}
 	}
-	// A value that a list leaves out is not supported; a list that is left out has a default.
-	for _, l := range []struct {
-		name, needed string
-		optional     bool
-	}{
-		{"response_types_supported", "code", true},
-		{"grant_types_supported", what.grant, true},
-		{"code_challenge_methods_supported", "S256", !what.proofKeys},
-	} {
-		if l.name != "grant_types_supported" && !what.inBrowser() {
-			continue
-		}
-		list, given, err := texts(v, l.name)
-		if err != nil {
-			return Discovery{}, err
-		}
-		if !slices.Contains(list, l.needed) && (given || !l.optional) {
-			return Discovery{}, fmt.Errorf("%w: %s lacks %s", ErrUnsupported, l.name, l.needed)
-		}
-		if l.name == "grant_types_supported" {
-			d.NoRefresh = given && !slices.Contains(list, "refresh_token")
-		}
+	if d.NoRefresh, err = what.in(v); err != nil {
+		return Discovery{}, err
 	}
 	if d.AuthMethods, _, err = texts(v, "token_endpoint_auth_methods_supported"); err != nil {
 		return Discovery{}, err

@@ -22,15 +22,15 @@ func demands(a reply) bool {
 func (s *probing) demanded(ctx context.Context, a reply) {
 	s.Transport = StreamableHTTP
 	s.Authentication = AuthOther
-	found, err := s.oauth.Discover(ctx, oauth.Target{URL: s.target.Entry.URL, Known: s.target.Entry.OAuth, Roots: s.roots})
+	found, err := s.oauth.Discover(ctx, oauth.Target{URL: s.target.Entry.URL, Known: s.target.Entry.OAuth, Grant: oauth.GrantOf(&s.target.Entry), Roots: s.roots})
 	if err == nil && (!found.Assumed || s.kind() == storage.ProviderOAuth2 && s.hasAssumed(ctx, found.Endpoints.AuthorizationEndpoint)) {
 		s.Authentication, s.Issuer = AuthOAuth, found.Endpoints.Issuer
 	}
 	switch {
 	case s.target.Apply != nil && a.status == http.StatusForbidden:
 		s.Problem, s.Message = "forbidden", "The server refuses your account (403): it lacks a permission there, or the connection was made with too few scopes."
-	case s.target.Apply != nil && s.kind() == storage.ProviderTokenExchange:
-		s.Problem, s.Message = "credential_refused", "The server refuses the token that the identity provider gives for you (401). Look at audience, resource and scopes of its directory entry."
+	case s.target.Apply != nil && s.kind().Obtained():
+		s.Problem, s.Message = "credential_refused", "The server refuses the token that "+s.giver()+" (401). Look at audience, resource and scopes of its directory entry."
 	case s.target.Apply != nil:
 		s.Problem, s.Message = "credential_refused", "The server refuses your credential (401). Connect your account to it anew."
 	case a.status == http.StatusForbidden && s.Authentication != AuthOAuth:
@@ -44,11 +44,26 @@ func (s *probing) demanded(ctx context.Context, a reply) {
 		s.Cause = err
 		s.Problem, s.Message = "no_oauth_metadata", "The server demands a token, and does not say which authorization server gives it (no RFC 9728 or RFC 8414 metadata), so that no account can be connected. "+
 			"An administrator gives the directory entry authorization_endpoint and token_endpoint, or provider bearer_token if the server takes tokens that users paste."
-	case s.kind() == storage.ProviderTokenExchange:
-		s.Message = "The server answers and wants a credential, which the identity provider gives for each user. Test it once it has its OAuth client to see its tools."
+	case s.target.Entry.OwnServer() && s.Authentication != AuthOAuth:
+		s.Cause = err
+		s.Problem, s.Message = "no_oauth_metadata", "The server demands a token, and does not say which authorization server gives it (no RFC 9728 or RFC 8414 metadata with the grant of its directory entry). "+
+			"An administrator gives the directory entry the issuer, or looks at its provider."
+	case s.kind().Obtained():
+		s.Message = "The server answers and wants a credential, a token that " + s.giver() + ". Test it once it has its OAuth client to see its tools."
 	default:
 		s.Message = "The server answers and wants a credential. Connect an account to see its tools."
 	}
+}
+
+// giver says, within a sentence, who gives the token of a server whose users connect no account.
+func (s *probing) giver() string {
+	switch {
+	case s.kind().ForItself():
+		return "its authorization server gives the gateway"
+	case s.target.Entry.Asserts():
+		return "its authorization server gives for you"
+	}
+	return "the identity provider gives for you"
 }
 
 // hasAssumed reports whether anything answers at an assumed authorization endpoint. Endpoints of a server without

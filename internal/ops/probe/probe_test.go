@@ -235,6 +235,25 @@ func TestProbe(t *testing.T) {
 		{name: "credential refused", handler: answering(401, "text/plain", "no"), apply: withKey, says: "anew",
 			entry: func(url string) storage.DirectoryEntry { return demanding(url, storage.ProviderBearerToken) },
 			want:  Report{Reachable: true, Transport: StreamableHTTP, Authentication: AuthOther, Problem: "credential_refused"}},
+		{name: "a token of the identity provider's refused", handler: answering(401, "text/plain", "no"), apply: withKey, says: "that the identity provider gives for you",
+			entry: func(url string) storage.DirectoryEntry { return demanding(url, storage.ProviderTokenExchange) },
+			want:  Report{Reachable: true, Transport: StreamableHTTP, Authentication: AuthOther, Problem: "credential_refused"}},
+		{name: "a token of the gateway's own refused", handler: answering(401, "text/plain", "no"), apply: withKey, says: "that its authorization server gives the gateway",
+			entry: func(url string) storage.DirectoryEntry { return demanding(url, storage.ProviderClientCredentials) },
+			want:  Report{Reachable: true, Transport: StreamableHTTP, Authentication: AuthOther, Problem: "credential_refused"}},
+		{name: "no client yet", handler: wantsKey, issuer: "https://id.example", says: "a token that its authorization server gives the gateway. Test it once",
+			entry: func(url string) storage.DirectoryEntry { return demanding(url, storage.ProviderClientCredentials) },
+			want:  Report{Reachable: true, Transport: StreamableHTTP, Authentication: AuthOAuth, Issuer: "https://id.example"}},
+		{name: "no client yet, vouched for", handler: wantsKey, issuer: "https://id.example", says: "a token that its authorization server gives for you",
+			entry: func(url string) storage.DirectoryEntry {
+				e := demanding(url, storage.ProviderTokenExchange)
+				e.Options.RequestedTokenType = storage.TokenIdentityAssertion
+				return e
+			},
+			want: Report{Reachable: true, Transport: StreamableHTTP, Authentication: AuthOAuth, Issuer: "https://id.example"}},
+		{name: "no authorization server for the gateway", handler: wantsKey, says: "gives the directory entry the issuer",
+			entry: func(url string) storage.DirectoryEntry { return demanding(url, storage.ProviderClientCredentials) },
+			want:  Report{Reachable: true, Transport: StreamableHTTP, Authentication: AuthOther, Problem: "no_oauth_metadata"}},
 		{name: "a firewall's 403", handler: answering(403, "text/html", "<html>no"), says: "addresses",
 			want: Report{Reachable: true, Transport: StreamableHTTP, Authentication: AuthOther, Problem: "forbidden"}},
 		{name: "wrong path", handler: answering(404, "text/plain", "404 page not found"), says: "/mcp", want: Report{Reachable: true, Problem: "not_found"}},

@@ -101,6 +101,16 @@ func (l *Logins) Clients() []string {
 	return clients
 }
 
+// Client returns the gateway's own client at an issuer, to which the issuer gives ID tokens. It reports false when there is
+// none.
+func (l *Logins) Client(issuer string) (id string, secret seal.Secret, ok bool) {
+	login := l.loginOf(issuer)
+	if login == nil {
+		return "", seal.Secret{}, false
+	}
+	return login.Client, login.Secret, true
+}
+
 // Provider returns the provider at which users of an issuer log in.
 func (l *Logins) Provider(issuer string) (*oidclogin.Provider, bool) {
 	p, ok := l.providers[issuer]
