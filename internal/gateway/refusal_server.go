@@ -44,8 +44,8 @@ func RefuseNotConnected(w http.ResponseWriter, address, reason string) {
 	NotConnected(address, reason).Write(w)
 }
 
-// Unvouched returns the refusal (403) of a call for which the identity provider gives no token. Nobody connects an account
-// to such a server: reason says what to do, in words for the user.
+// Unvouched returns the refusal (403) of a call for which nobody gives a token. Nobody connects an account to such a server:
+// reason says what to do, in words for the user.
 func Unvouched(reason string) *ServiceError {
 	return &ServiceError{Name: Forbidden, Message: "There is no token for this server: " + reason}
 }

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/durward-gateway/durward/internal/credential/connection"
@@ -12,6 +15,42 @@ import (
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
 )
+
+// TestReadStatement checks that what a platform says is read anew each time, as far as it may be one.
+func TestReadStatement(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "statement")
+	for content, want := range map[string]string{"a.b.c": "a.b.c", "\na.b.c\n": "a.b.c", strings.Repeat("x", maxStatement): strings.Repeat("x", maxStatement), strings.Repeat("x", maxStatement+1): ""} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := readStatement(path)
+		if got.Reveal() != want || (err == nil) != (want != "") {
+			t.Errorf("%d bytes become %d: %v", len(content), len(got.Reveal()), err)
+		}
+	}
+	for _, path := range []string{path + "-elsewhere", filepath.Dir(path)} {
+		if got, err := readStatement(path); err == nil || !got.Empty() {
+			t.Errorf("%s is read", path)
+		}
+	}
+}
+
+// TestOwnToken checks that a token of the gateway's own is asked for without anything of the caller's.
+func TestOwnToken(t *testing.T) {
+	k := newKeyring(t)
+	call, err := k.show(k.issuer.Sign(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/mcp/payroll", nil) // no proof is read
+	for _, provider := range []storage.Provider{storage.ProviderClientCredentials, storage.ProviderWorkloadIdentity} {
+		server := &storage.Server{Entry: storage.DirectoryEntry{Provider: provider, RequiresAuth: true}}
+		got, err := call.Exchange(r).asking(t.Context(), server)
+		if err != nil || got.Server != server || got.OrganizationID != call.Caller.OrganizationID || got.UserID != "" || got.Subject.Proof != nil || got.Subject.ID != "" {
+			t.Errorf("%s: %+v, %v", provider, got, err)
+		}
+	}
+}
 
 // TestProof checks that the proof of a caller is the token that was proven, whatever stands in the request by the time that it
 // is needed.

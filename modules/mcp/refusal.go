@@ -68,7 +68,7 @@ func (x *exchange) readByUser() *jsonrpc.Message {
 	return nil
 }
 
-// refuseUnvouched answers when the identity provider gives no token for the server, and no page can change that.
+// refuseUnvouched answers when nobody gives a token for the server, and no page can change that.
 func (x *exchange) refuseUnvouched(reason string) {
 	m := x.readByUser()
 	switch {

@@ -301,6 +301,23 @@ func (b *Broker) openSecret(sealed []byte, ad seal.AD) (seal.Secret, error) {
 	return seal.NewSecret(string(plain)), nil
 }
 
+// OwnClient returns the client of a server whose tokens the gateway gets without a user's browser, and how it proves itself at
+// the third party's own authorization server. That server is discovered and remembered as for connections. Errors are
+// *ConfigurationError and the store's.
+func (b *Broker) OwnClient(ctx context.Context, s *storage.Server) (storage.OAuthClient, oauth.ClientAuth, error) {
+	client, err := b.obtainClient(ctx, *s)
+	if err != nil {
+		return storage.OAuthClient{}, oauth.ClientAuth{}, err
+	}
+	auth, err := b.auth(*s, client)
+	// A server that learned an assertion may not use it elsewhere. An issuer that an entry names beside an endpoint need not
+	// be the endpoint's.
+	if auth.Audience = s.Entry.OAuth.TokenEndpoint; auth.Audience == "" {
+		auth.Audience = client.Endpoints.Issuer
+	}
+	return client, auth, err
+}
+
 func (b *Broker) activate(ctx context.Context, s storage.Server) error {
 	if _, err := b.store.UpdateServer(ctx, s.OrganizationID, s.ID, func(s *storage.Server) error {
 		s.Status = storage.ServerActive

@@ -112,3 +112,27 @@ func (p place) holds(u *url.URL) bool {
 	}
 	return false
 }
+
+// keeps reports whether the client of an entry's server stays where it was first used. No user agrees to its tokens, so that
+// an administrator who turns the entry elsewhere would get the client's secret, or its tokens. Operators may move theirs.
+func keeps(e *storage.DirectoryEntry) bool { return e.OwnServer() && e.Source == storage.SourceCustom }
+
+// homeOf returns the origin of an entry's upstream; where no user agrees, all origins that get its tokens.
+func homeOf(e *storage.DirectoryEntry) (string, error) {
+	if e.OwnServer() {
+		return origins(e.URL, e.EventsURL)
+	}
+	return origin(e.URL)
+}
+
+// redirected reports whether an entry names another upstream or authorization server than the ones where its client was first
+// used.
+func redirected(s storage.Server, c storage.OAuthClient) bool {
+	if !keeps(&s.Entry) {
+		return false
+	}
+	here, err := homeOf(&s.Entry)
+	named := s.Entry.OAuth
+	return err != nil || here != c.Origin || named.Issuer != "" && strings.TrimSuffix(named.Issuer, "/") != strings.TrimSuffix(c.Issuer, "/") ||
+		named.TokenEndpoint != "" && !sameOrigin(named.TokenEndpoint, c.Endpoints.TokenEndpoint)
+}

@@ -69,7 +69,7 @@ type answer struct {
 	status int
 	header http.Header
 	body   []byte
-	// proof is what proved the client in the request: some servers repeat what they were sent (attack A10).
+	// proof proved the client in the request. Some servers repeat it (attack A10).
 	proof seal.Secret
 }
 

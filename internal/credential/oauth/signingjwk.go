@@ -73,7 +73,7 @@ func ecKey(v strictjson.Value) (*ecdsa.PrivateKey, error) {
 		return nil, errJWK
 	}
 	point, err := key.PublicKey.Bytes()
-	// The public half is what the server has: a key with another one would sign what nobody accepts.
+	// The server has the public half: nobody would accept the signatures of a key with another one.
 	if err != nil || string(point[1:]) != string(bytesOf(v, "x"))+string(bytesOf(v, "y")) {
 		return nil, errors.New("its private half does not belong to its public half")
 	}
