@@ -1,7 +1,9 @@
 package integration
 
 import (
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -151,6 +153,11 @@ func TestClientCredentials(t *testing.T) {
 		}
 	}
 	const done = `"text":"done"`
+	der, err := x509.MarshalPKCS8PrivateKey(newECKey(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, assertion := string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})), ""
 
 	t.Run("one token for all", func(t *testing.T) {
 		s := g.bookingServer(up.url)
@@ -231,6 +238,18 @@ func TestClientCredentials(t *testing.T) {
 			up.set(func() { up.refusal = "" })
 		}
 	})
+	t.Run("a key", func(t *testing.T) {
+		s := g.bookingServer(up.url)
+		g.api(g.token(admin), http.MethodPut, "/api/servers/"+s.ID, map[string]any{"client_private_key": key})
+		g.send(http.MethodPut, "/api/servers/"+s.ID, g.token(admin), map[string]any{"client_private_key": key + key}).want(t, http.StatusUnprocessableEntity)
+		up.set(func() {})
+		call(t, g.token(alice), s, done)
+		form := up.asked(t, 1)[0]
+		if strings.Count(form.Get("client_assertion"), ".") != 2 || form.Has("client_secret") || form.Get("client_id") != "bookings-client" {
+			t.Errorf("the client proves itself by %v", form)
+		}
+		assertion = form.Get("client_assertion")
+	})
 	t.Run("elsewhere", func(t *testing.T) {
 		thief := newBookings(t)
 		s := g.bookingServer(up.url)
@@ -267,7 +286,7 @@ func TestClientCredentials(t *testing.T) {
 		}
 		up.set(func() { up.issuer = "" })
 	})
-	secrets := []string{"booked-canary-", "service-secret-canary", "never-canary"}
+	secrets := []string{"booked-canary-", "service-secret-canary", "never-canary", strings.Split(key, "\n")[1], assertion}
 	log := g.Output.String()
 	audit := string(g.api(g.token(admin), http.MethodGet, "/api/audit?limit=100", nil).body)
 	if !strings.Contains(log, "getting a token for the gateway itself") || !strings.Contains(audit, `"service_account":true`) {

@@ -49,7 +49,21 @@ func clientSecret(o *validate.Object) validate.Field[seal.Secret] {
 	return field
 }
 
-// clientKey reads the private key of a client, and returns it in the form in which it is sealed.
+// clientProof reads what proves a client: its secret, or its private key in the form in which it is sealed. Clients write null
+// for the one that they leave out.
+func clientProof(o *validate.Object) (given validate.Field[seal.Secret], isKey bool) {
+	secret, key := clientSecret(o), clientKey(o)
+	switch {
+	case key.Set() && secret.Set():
+		o.Report(validate.ValueError, "Value error, a client has a secret or a key", "client_private_key")
+	case key.Set():
+		return key, true
+	case !secret.Present:
+		return key, false
+	}
+	return secret, false
+}
+
 func clientKey(o *validate.Object) validate.Field[seal.Secret] {
 	field := o.Secret("client_private_key", validate.Text{Flags: validate.Nullable, Min: 1, Max: oauth.MaxSigningKey})
 	if field.Value.Empty() {
@@ -63,18 +77,7 @@ func clientKey(o *validate.Object) validate.Field[seal.Secret] {
 		field.Value = seal.Secret{}
 		o.Report(validate.ValueError, "Value error, "+err.Error(), "client_private_key")
 	}
-	if o.Has("client_secret") && o.Has("client_private_key") {
-		o.Report(validate.ValueError, "Value error, a client has a secret or a key", "client_private_key")
-	}
 	return field
-}
-
-// proof returns what proves a client, of the two fields of a body: its secret, or its key.
-func proof(secret, key validate.Field[seal.Secret]) (given validate.Field[seal.Secret], isKey bool) {
-	if key.Present {
-		return key, !key.Null
-	}
-	return secret, false
 }
 
 // checkProof refuses what a client of an entry's servers cannot prove itself by. A key works only where no user connects an

@@ -105,7 +105,7 @@ func createServer(q *request) (any, error) {
 		if looksObfuscated(s.ClientID) {
 			o.Report(validate.ValueError, msgObfuscated, "client_id")
 		}
-		given, isKey := proof(clientSecret(o), clientKey(o))
+		given, isKey := clientProof(o)
 		secret, keyed = given.Value, isKey
 		s.Meta = o.Document("meta", validate.Nullable, int(q.Core.Sizes.Meta)).Value
 	}); err != nil {

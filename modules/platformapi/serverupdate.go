@@ -29,7 +29,7 @@ func updateServer(q *request) (any, error) {
 		edit.name = o.Name(0, directory.MaxName)
 		edit.slug = serverSlug(o, 0)
 		edit.clientID = clientID(o)
-		edit.clientSecret, edit.isKey = proof(clientSecret(o), clientKey(o))
+		edit.clientSecret, edit.isKey = clientProof(o)
 		edit.meta = o.Document("meta", 0, int(q.Core.Sizes.Meta))
 	}); err != nil {
 		return nil, err

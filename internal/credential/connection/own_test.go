@@ -103,6 +103,9 @@ func TestOwnClientKept(t *testing.T) {
 		"another stream":   {change: func(e *storage.DirectoryEntry, other string) { e.EventsURL = other + "/events" }},
 		"another issuer":   {change: func(e *storage.DirectoryEntry, other string) { e.OAuth.Issuer = other }},
 		"another endpoint": {change: func(e *storage.DirectoryEntry, other string) { e.OAuth.TokenEndpoint = other + "/token" }},
+		"another endpoint beside the issuer": {change: func(e *storage.DirectoryEntry, other string) {
+			e.OAuth = storage.OAuthEndpoints{Issuer: strings.TrimSuffix(e.URL, "/mcp"), TokenEndpoint: other + "/token"}
+		}},
 		"another path": {change: func(e *storage.DirectoryEntry, _ string) {
 			e.URL = strings.TrimSuffix(e.URL, "/mcp") + "/mcp?tenant=2"
 			e.OAuth.Issuer = strings.TrimSuffix(e.URL, "/mcp?tenant=2")

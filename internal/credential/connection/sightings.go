@@ -14,12 +14,12 @@ const sightingLifetime = time.Minute
 
 // sight holds the inputs of a discovery. When any of them changes, the discovery is repeated.
 type sight struct {
-	url, events, scopes, method, clientID string
-	known                                 storage.OAuthEndpoints
+	url, scopes, method, clientID string
+	known                         storage.OAuthEndpoints
 }
 
 func sightOf(s storage.Server, c storage.OAuthClient) sight {
-	return sight{url: s.Entry.URL, events: s.Entry.EventsURL, scopes: strings.Join(s.Entry.Scopes, " "), method: s.Entry.Options.AuthMethod, clientID: c.ClientID, known: s.Entry.OAuth}
+	return sight{url: s.Entry.URL, scopes: strings.Join(s.Entry.Scopes, " "), method: s.Entry.Options.AuthMethod, clientID: c.ClientID, known: s.Entry.OAuth}
 }
 
 // serverKey names a server in memory.

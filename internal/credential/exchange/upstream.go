@@ -87,7 +87,7 @@ func (e *Exchanger) statement(s *storage.Server, at *storage.OAuthClient) (seal.
 // isFor reports whether a statement is for one party alone: the one that an entry names, else an authorization server, by its
 // issuer, with or without a final slash, or its token endpoint (RFC 7523 section 3).
 func isFor(said *oauth.Assertion, named string, at *storage.OAuthEndpoints) bool {
-	if len(said.Audience) != 1 || said.Audience[0] == "" {
+	if len(said.Audience) != 1 {
 		return false
 	}
 	audience := said.Audience[0]

@@ -322,6 +322,28 @@ func TestWorkload(t *testing.T) {
 		}
 	}
 
+	// The token endpoint of an entry has no issuer.
+	for _, audience := range []string{`""`, `"/"`} {
+		d, u := newOwnDesk(t, func(e *storage.DirectoryEntry) {
+			e.Provider, e.Source = storage.ProviderWorkloadIdentity, storage.SourceConfig
+		})
+		u.at.Endpoints.Issuer = ""
+		d.Statement = func(string) (seal.Secret, error) { return seal.NewSecret(said(audience, time.Hour)), nil }
+		d.refuses("for "+audience, ForItself(d.asking.Server, organization), "is for somebody else", 0)
+	}
+	// Another file is another identity.
+	files, _ := newOwnDesk(t, func(e *storage.DirectoryEntry) {
+		e.Provider, e.Source = storage.ProviderWorkloadIdentity, storage.SourceConfig
+	})
+	files.Statement = func(string) (seal.Secret, error) { return seal.NewSecret(said(`"`+ownIssuer+`"`, time.Hour)), nil }
+	for _, file := range []string{"/a", "/b"} {
+		other := files.with(func(_ *Asking, s *storage.Server) { s.Entry.Options.AssertionFile = file })
+		files.wants(file, ForItself(other.Server, organization), "Bearer for "+said(`"`+ownIssuer+`"`, time.Hour), 1)
+	}
+	itself := files.with(func(_ *Asking, s *storage.Server) {
+		s.Entry.Provider, s.Entry.Options.AssertionFile = storage.ProviderClientCredentials, "/b"
+	})
+	files.wants("another kind", ForItself(itself.Server, organization), "Bearer of the gateway", 1)
 	// An administrator's entry reads no file, whoever let it be stored.
 	d, _ := newOwnDesk(t, func(e *storage.DirectoryEntry) {
 		e.Provider, e.Options.AssertionFile = storage.ProviderWorkloadIdentity, "/etc/durward/master.key"
