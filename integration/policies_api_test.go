@@ -70,6 +70,13 @@ func TestPolicyAPI(t *testing.T) {
 	if got := explain(1); got["decision"] != "deny" || got["rule"] != "Nothing urgent" {
 		t.Errorf("a draft is explained as %v", got)
 	}
+	var both []any
+	for _, priority := range []int{1, 2} {
+		both = append(both, members{"policy_id": created.Policy.ID, "agent_id": agent, "action": "tools/call:create_issue", "arguments": members{"priority": priority}})
+	}
+	if got := g.object(user, http.MethodPost, "/api/v2/policies/explain", members{"calls": both}); !cmp.Equal(got["data"], any([]any{explain(1), explain(2)})) {
+		t.Errorf("two calls are explained as %v", got)
+	}
 	if got := g.object(boss, http.MethodPut, "/api/policy/enable?id="+created.Policy.ID, nil); got["enabledPolicies"] != 1.0 {
 		t.Errorf("%v", got)
 	}

@@ -2,6 +2,7 @@ package platformapi
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 
 	"go.uber.org/zap"
@@ -19,6 +20,7 @@ const (
 	maxAction   = len("resources/read:") + engine.MaxPattern*4 // bytes at the most, which are no fewer than characters
 	maxNames    = 1_000                                        // roles or groups
 	maxNameText = 255
+	maxCalls    = 500 // in one request
 )
 
 // question holds the fields of a question about a call, as a client asks it.
@@ -42,51 +44,134 @@ type explainedCaller struct {
 	lacking   engine.Lacking
 }
 
-// explainPolicies shows the decision of the policies on a call and its reason, without making the call.
+// explainPolicies shows the decision of the policies on a call and its reason, without making the call. It answers several
+// questions in their order.
 func explainPolicies(q *request) (any, error) {
-	asked, err := q.question()
+	asked, several, err := q.questions()
 	if err != nil {
 		return nil, err
 	}
-	other := asked.userID != "" && asked.userID != q.Call.Caller.UserID
-	if (other || asked.roles.Set() || asked.groups.Set()) && !q.Call.Caller.Admin {
-		return nil, routes.Refused(gateway.Forbidden, "Only an administrator may ask for another user, or with other roles and groups")
+	x := explainer{request: q, servers: make(map[serverRef]storage.Server), policies: make(map[string][]storage.Policy)}
+	answers := make([]explanation, len(asked))
+	for i := range asked {
+		if answers[i], err = x.explain(&asked[i]); err == nil {
+			err = q.Context().Err() // the other questions would take time for nobody
+		}
+		switch {
+		case err != nil && several:
+			return nil, inCall(i, err)
+		case err != nil:
+			return nil, err
+		}
 	}
+	if several {
+		return explanations{answers}, nil
+	}
+	return answers[0], nil
+}
+
+// explainer answers the questions of one request. It reads what several of them are about once.
+type explainer struct {
+	*request
+	servers  map[serverRef]storage.Server
+	policies map[string][]storage.Policy // by the id of their server
+	set      *engine.Set                 // of the question before, and what it was made of
+	of       setOf
+}
+
+// setOf names the policies that a set was compiled from.
+type setOf struct{ serverID, draftID string }
+
+func (x *explainer) explain(asked *question) (explanation, error) {
 	v := explanation{Notes: []string{}, Conditions: []conditionView{}, Shadow: []shadowView{}, Displaced: []string{}}
-	draft, err := q.draft(&asked)
-	if err != nil {
-		return nil, err
+	other := asked.userID != "" && asked.userID != x.Call.Caller.UserID
+	if (other || asked.roles.Set() || asked.groups.Set()) && !x.Call.Caller.Admin {
+		return v, routes.Refused(gateway.Forbidden, "Only an administrator may ask for another user, or with other roles and groups")
 	}
-	server, err := q.readServer(asked.server)
+	draft, err := x.draft(asked)
 	if err != nil {
-		return nil, err
+		return v, err
+	}
+	server, err := x.server(asked.server)
+	if err != nil {
+		return v, err
 	}
 	if draft != nil && draft.ServerID != server.ID {
-		return nil, validate.Problems{{Loc: []any{"body", "policy_id"}, Type: validate.ValueError, Msg: "Value error, the policy is one of another server"}}
+		return v, validate.Problems{{Loc: []any{"body", "policy_id"}, Type: validate.ValueError, Msg: "Value error, the policy is one of another server"}}
 	}
-	who, err := q.explainedCaller(&asked, other, &v)
+	who, err := x.explainedCaller(asked, other, &v)
 	if err != nil {
-		return nil, err
-	}
-	policies, err := q.Core.Store.ServerPolicies(q.Context(), q.Organization(), server.ID)
-	if err != nil {
-		return nil, err
-	}
-	if draft != nil {
-		policies, v.Displaced = asThoughActive(draft.Policy, policies)
+		return v, err
 	}
 	v.ServerID, v.Server, v.Action = server.ID, server.Slug, asked.action
-	set, err := q.Core.Evaluator.Compile(q.Context(), &server, policies)
-	if q.Context().Err() != nil {
+	set, err := x.compile(&server, draft, &v)
+	if err != nil || set == nil {
+		return v, err
+	}
+	x.judge(&v, set, asked, &who)
+	return v, nil
+}
+
+func (x *explainer) server(ref serverRef) (storage.Server, error) {
+	if s, ok := x.servers[ref]; ok {
+		return s, nil
+	}
+	s, err := x.readServer(ref)
+	if err == nil {
+		x.servers[ref] = s
+	}
+	return s, err
+}
+
+// compile returns the policies of a server, with the draft as though it were active. There is no set when they cannot be
+// used together; v says so then.
+func (x *explainer) compile(server *storage.Server, draft *storage.PolicyView, v *explanation) (*engine.Set, error) {
+	policies, known := x.policies[server.ID]
+	if !known {
+		var err error
+		if policies, err = x.Core.Store.ServerPolicies(x.Context(), x.Organization(), server.ID); err != nil {
+			return nil, err
+		}
+		x.policies[server.ID] = policies
+	}
+	of := setOf{serverID: server.ID}
+	if draft != nil {
+		of.draftID = draft.ID
+		policies, v.Displaced = asThoughActive(draft.Policy, policies)
+	}
+	if x.set != nil && x.of == of {
+		return x.set, nil
+	}
+	set, err := x.Core.Evaluator.Compile(x.Context(), server, policies)
+	if x.Context().Err() != nil {
 		return nil, err
 	}
 	if err != nil {
-		q.handler.logger.Error("compiling policies", zap.String("server", server.Slug), zap.Error(err))
+		x.handler.logger.Error("compiling policies", zap.String("server", server.Slug), zap.Error(err))
 		v.Decision, v.Reason = engine.Deny.String(), "The policies of this server cannot be used together; every call is denied until they are changed"
-		return v, nil
+		return nil, nil
 	}
-	q.judge(&v, set, &asked, &who)
-	return v, nil
+	x.set, x.of = set, of
+	return set, nil
+}
+
+// inCall adds to a refusal which of the calls it is about.
+func inCall(i int, err error) error {
+	var refused *routes.Refusal
+	var problems validate.Problems
+	switch {
+	case errors.As(err, &problems):
+		placed := slices.Clone(problems)
+		for n := range placed {
+			placed[n].Loc = slices.Concat([]any{"body", "calls", i}, placed[n].Loc[1:])
+		}
+		return placed
+	case errors.As(err, &refused):
+		placed := *refused
+		placed.Details = map[string]any{"call": i}
+		return &placed
+	}
+	return err
 }
 
 // draft returns the policy that the question names, nil when it names none. A question without a server is about the
@@ -126,32 +211,52 @@ func (v *explanation) refuse(reason string) {
 	v.Decision, v.Reason, v.Hidden, v.OutOfBand, v.Certain = engine.Deny.String(), reason, false, false, true
 }
 
-// question reads the body.
-func (q *request) question() (question, error) {
-	var asked question
-	err := q.Read(false, func(o *validate.Object) {
-		asked.policyID = o.UUID("policy_id", validate.Nullable).Value
-		named := either(o, "server", "mcp_server_id")
-		server := o.Text(named, validate.Text{Flags: validate.Nullable, Max: maxNameText})
-		asked.server = serverRef{slug: server.Value}
-		if id, ok := validate.UUID(server.Value); ok {
-			asked.server = serverRef{id: id}
-		} else if server.Value != "" && !slug.Valid(server.Value) {
-			o.Report(validate.UUIDParsing, "Input should be a valid UUID or slug", named)
+// questions reads the body: one question, or several below calls.
+func (q *request) questions() (asked []question, several bool, err error) {
+	err = q.Read(false, func(o *validate.Object) {
+		calls := o.Objects("calls", validate.List{Min: 1, Max: maxCalls})
+		for _, call := range calls.Value {
+			asked = append(asked, q.question(call, validate.Required))
 		}
-		if !server.Set() && asked.policyID == "" && !o.Wrong("policy_id") {
-			o.Report(validate.Missing, "Field required: server, or policy_id", named)
+		alone := !o.Has("action")
+		if several = o.Has("calls"); several && alone {
+			o.Only()
+			return
 		}
-		asked.agentID = o.UUID(either(o, "agent", "agent_id"), validate.Nullable)
-		asked.userID = o.UUID(either(o, "user", "user_id"), validate.Nullable).Value
-		name := validate.Text{Min: 1, Max: maxNameText}
-		asked.roles = o.Texts("roles", validate.List{Flags: validate.Nullable, Max: maxNames}, name)
-		asked.groups = o.Texts("groups", validate.List{Flags: validate.Nullable, Max: maxNames}, name)
-		asked.readAction(o)
-		asked.arguments = o.Document("arguments", validate.Nullable, int(q.Core.Sizes.API)).Value
-		o.Only() // an answer to a wrong question is worse than none
+		if several {
+			o.Report(validate.ExtraForbidden, "Give one call, or several as calls", "calls")
+		}
+		asked = append(asked, q.question(o, 0))
+		if alone {
+			o.Report(validate.Missing, "Field required: action, or calls", "action")
+		}
 	})
-	return asked, err
+	return asked, several, err
+}
+
+// question reads one question. action are the flags of that member.
+func (q *request) question(o *validate.Object, action validate.Flags) (asked question) {
+	asked.policyID = o.UUID("policy_id", validate.Nullable).Value
+	named := either(o, "server", "mcp_server_id")
+	server := o.Text(named, validate.Text{Flags: validate.Nullable, Max: maxNameText})
+	asked.server = serverRef{slug: server.Value}
+	if id, ok := validate.UUID(server.Value); ok {
+		asked.server = serverRef{id: id}
+	} else if server.Value != "" && !slug.Valid(server.Value) {
+		o.Report(validate.UUIDParsing, "Input should be a valid UUID or slug", named)
+	}
+	if !server.Set() && asked.policyID == "" && !o.Wrong("policy_id") {
+		o.Report(validate.Missing, "Field required: server, or policy_id", named)
+	}
+	asked.agentID = o.UUID(either(o, "agent", "agent_id"), validate.Nullable)
+	asked.userID = o.UUID(either(o, "user", "user_id"), validate.Nullable).Value
+	name := validate.Text{Min: 1, Max: maxNameText}
+	asked.roles = o.Texts("roles", validate.List{Flags: validate.Nullable, Max: maxNames}, name)
+	asked.groups = o.Texts("groups", validate.List{Flags: validate.Nullable, Max: maxNames}, name)
+	asked.readAction(o, action)
+	asked.arguments = o.Document("arguments", validate.Nullable, int(q.Core.Sizes.API)).Value
+	o.Only() // an answer to a wrong question is worse than none
+	return asked
 }
 
 // either returns the name under which a member was sent. Other API bodies have another name for it; both together are
@@ -164,8 +269,8 @@ func either(o *validate.Object, name, alias string) string {
 }
 
 // readAction reads an action that is one call, not a pattern of many.
-func (asked *question) readAction(o *validate.Object) {
-	asked.action = o.Text("action", validate.Text{Flags: validate.Required, Min: 1, Max: maxAction}).Value
+func (asked *question) readAction(o *validate.Object, flags validate.Flags) {
+	asked.action = o.Text("action", validate.Text{Flags: flags, Min: 1, Max: maxAction}).Value
 	if asked.action == "" {
 		return
 	}
@@ -272,6 +377,17 @@ type explanation struct {
 	RolesKnown bool            `json:"roles_known"`
 	Notes      []string        `json:"notes"`
 }
+
+// explanations are the answers to several questions, in their order.
+type explanations struct {
+	Data []explanation `json:"data"`
+}
+
+// explained is the answer to one question or to several.
+type explained struct{}
+
+// Choices implements schema.Choice.
+func (explained) Choices() []any { return []any{explanation{}, explanations{}} }
 
 type decidingPolicy struct {
 	ID       string `json:"id"`

@@ -2,6 +2,7 @@ package platformapi
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -110,6 +111,42 @@ func TestExplain(t *testing.T) {
 			t.Errorf("%s: %v", tt.name, got)
 		}
 	}
+	t.Run("several", func(t *testing.T) {
+		a.t = t
+		var calls []any
+		var want []any
+		for i := range 40 { // of two servers and a draft, in turns
+			call := object{"server": []string{"tracker", "other"}[i%2], "action": "tools/call:create_issue", "arguments": object{"priority": i % 3}}
+			if i%5 == 0 {
+				call = object{"policy_id": draft, "action": "tools/call:drop"}
+			}
+			calls, want = append(calls, call), append(want, a.do(a.alice, http.MethodPost, "/api/v2/policies/explain", call).want(200))
+		}
+		got := a.do(a.alice, http.MethodPost, "/api/v2/policies/explain", object{"calls": calls}).want(200)
+		if diff := cmp.Diff(object{"data": want}, got); diff != "" {
+			t.Error(diff)
+		}
+		ask := func(body object) answer { return a.do(a.alice, http.MethodPost, "/api/v2/policies/explain", body) }
+		one := object{"server": server, "action": "sse/stream"}
+		ask(object{"calls": []any{one, object{"server": server}, 1, object{"server": server, "action": "x", "tool": 1}}}).wantProblems(
+			"body.calls.2 dict_type", "body.calls.1.action missing", "body.calls.3.action value_error", "body.calls.3.tool extra_forbidden")
+		ask(object{"calls": []any{one}, "server": server}).wantProblems("body.server extra_forbidden")
+		ask(object{"calls": []any{one}, "server": server, "action": "sse/stream"}).wantProblems("body.calls extra_forbidden")
+		ask(object{"calls": []any{}}).wantProblems("body.calls too_short")
+		ask(object{"calls": slices.Repeat([]any{one}, 501)}).wantProblems("body.calls too_long")
+		if all := ask(object{"calls": slices.Repeat([]any{one}, 500)}).want(200)["data"].([]any); len(all) != 500 {
+			t.Errorf("%d answers to 500 calls", len(all))
+		}
+		w := ask(object{"calls": []any{one, object{"server": uuid.NewString(), "action": "sse/stream"}}})
+		w.wantError(404, gateway.ServerNotFound)
+		if !strings.Contains(w.body, `"call":1`) {
+			t.Errorf("which call? %s", w.body)
+		}
+		ask(object{"calls": []any{one, object{"server": server, "action": "sse/stream", "user_id": a.adam.UserID}}}).wantError(403, gateway.Forbidden)
+		a.do(a.adam, http.MethodPost, "/api/v2/policies/explain", object{"calls": []any{one, object{"policy_id": draft, "server": other, "action": "sse/stream"}}}).
+			wantProblems("body.calls.1.policy_id value_error")
+	})
+	a.t = t
 	a.handler.streamsOpen = false
 	if got := explain(a.alice, object{"action": "sse/stream"}); got["decision"] != "deny" {
 		t.Errorf("a stream without the grant that is demanded: %v", got)

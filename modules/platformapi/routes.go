@@ -138,7 +138,7 @@ var table = routes.MustTable(
 	routes.At(http.MethodPost, policiesPath+"/validate", routes.User, routes.OwnOrganization, routes.AuditRead, validatePolicy).
 		Gives("Checks a policy without keeping it.", validationView{}),
 	routes.At(http.MethodPost, policiesPath+"/explain", routes.User, routes.OwnOrganization, routes.AuditRead, explainPolicies).
-		Gives("Shows the decision of the policies on a call, and its reason, without making the call.", explanation{}),
+		Gives("Shows the decision of the policies on a call, or on each of several, and its reason, without making the call.", explained{}),
 	routes.At(http.MethodGet, policiesPath+"/summary", routes.User, routes.OwnOrganization, routes.AuditRead, summarizePolicies).
 		Gives("Counts the policies by their status.", summaryView{}),
 	routes.At(http.MethodGet, policiesPath+"/filter-definitions", routes.User, routes.OwnOrganization, routes.AuditRead, policyFilters).

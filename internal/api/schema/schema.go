@@ -64,6 +64,9 @@ func (t Types) MarshalJSON() ([]byte, error) {
 // Described is implemented by types that encode themselves.
 type Described interface{ JSONSchema() *Schema }
 
+// Choice is implemented by types that stand for one of several values.
+type Choice interface{ Choices() []any }
+
 // Nullable allows null besides. It changes s, which nothing else refers to, where that is possible: members that are
 // added to s later are in the result.
 func Nullable(s *Schema) *Schema {

@@ -33,6 +33,13 @@ func (c *Components) Of(t reflect.Type) *Schema {
 	if own, ok := reflect.Zero(t).Interface().(Described); ok && t.Kind() != reflect.Pointer {
 		return own.JSONSchema()
 	}
+	if choice, ok := reflect.Zero(t).Interface().(Choice); ok && t.Kind() != reflect.Pointer {
+		one := &Schema{}
+		for _, value := range choice.Choices() {
+			one.AnyOf = append(one.AnyOf, c.Of(reflect.TypeOf(value)))
+		}
+		return one
+	}
 	switch t {
 	case reflect.TypeFor[json.RawMessage]():
 		return &Schema{}

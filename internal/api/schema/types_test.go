@@ -27,6 +27,10 @@ type ownText struct{}
 
 func (ownText) JSONSchema() *Schema { return &Schema{Type: Types{String}, Format: "own"} }
 
+type eitherView struct{}
+
+func (eitherView) Choices() []any { return []any{partView{}, ""} }
+
 // TestOf checks that a type is described as encoding/json encodes it.
 func TestOf(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -50,6 +54,7 @@ func TestOf(t *testing.T) {
 		"named":           {partView{}, `{"$ref":"#/components/schemas/Part"}`},
 		"generic":         {listView[partView]{}, `{"$ref":"#/components/schemas/PartList"}`},
 		"recursive":       {treeView{}, `{"$ref":"#/components/schemas/Tree"}`},
+		"one of two":      {eitherView{}, `{"anyOf":[{"$ref":"#/components/schemas/Part"},{"type":"string"}]}`},
 		"in place": {struct {
 			partView
 			Left    string `json:"left,omitempty"`
