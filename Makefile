@@ -137,6 +137,10 @@ world-newest: ## the same with the newest version of everything, into bin/world/
 bench: ## performance against plain Caddy, about 13 minutes (BENCH="-rounds 1 -secs 1 -only P1" for a look)
 	.ci/with-go go run ./integration/bench/run $(BENCH)
 
+.PHONY: audit-bench
+audit-bench: ## searches in an audit log of ROWS calls (default 10,000,000), in SQLite and PostgreSQL
+	DURWARD_AUDIT_ROWS=$(or $(ROWS),10000000) .ci/with-go go test -run NONE -bench Search -benchtime 100x -timeout 60m ./internal/audit/query
+
 .PHONY: chart-test
 chart-test: ## what Helm says about deploy/helm (builds Helm the first time)
 	.ci/with-go .ci/chart

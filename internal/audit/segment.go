@@ -344,7 +344,7 @@ func (j *Journal) follow(all *segments.Found) {
 		j.last.number, j.last.hash = all.Header.Checkpoint, all.Header.Previous
 	}
 	if c := all.Checkpoint; c != nil {
-		j.last.number, j.last.hash = c.Number, format.CheckpointHash(c)
+		j.last = lastCheckpoint{number: c.Number, hash: format.CheckpointHash(c), at: c.At}
 	}
 }
 

@@ -158,6 +158,53 @@ func (t *Trail) Query(ctx context.Context, f query.Filter, page storage.PageRequ
 	return query.Page(ctx, t.store, f, page)
 }
 
+// Search reads rows of the audit log that are older than a position, newest first. It includes all records of this node.
+func (t *Trail) Search(ctx context.Context, f query.Filter, after *query.Position, limit int) (query.Found, error) {
+	if after == nil { // what is older was shipped when the page before was read
+		if err := t.Ship(ctx); err != nil {
+			return query.Found{}, err
+		}
+	}
+	return query.Search(ctx, t.store, f, after, limit)
+}
+
+// Facets counts the newest events of the audit log by values. It includes all records of this node.
+func (t *Trail) Facets(ctx context.Context, f query.Filter, facets []string) (query.Counts, error) {
+	if err := t.Ship(ctx); err != nil {
+		return query.Counts{}, err
+	}
+	return query.CountFacets(ctx, t.store, f, facets)
+}
+
+// Status tells where this node's part of the audit log stands.
+type Status struct {
+	Node string
+	// Unshipped is the number of bytes of the journal that are not in the store yet; Segments and Aside are the numbers of
+	// its files, and of those that were set aside.
+	Unshipped       int64
+	Segments, Aside int
+	// Checkpoint is the number of the last checkpoint, 0 for none, and CheckpointAt its time.
+	Checkpoint   int64
+	CheckpointAt time.Time
+}
+
+// Status tells where this node's part of the audit log stands. It ships nothing.
+func (t *Trail) Status() (Status, error) {
+	s := Status{Node: t.journal.node, Unshipped: max(0, t.backlog())}
+	numbers, err := segments.List(t.journal.dir)
+	if err != nil {
+		return s, fmt.Errorf("listing audit segments: %w", err)
+	}
+	aside, err := segments.Aside(t.journal.dir)
+	if err != nil {
+		return s, fmt.Errorf("listing audit segments: %w", err)
+	}
+	t.journal.mu.Lock()
+	defer t.journal.mu.Unlock()
+	s.Segments, s.Aside, s.Checkpoint, s.CheckpointAt = len(numbers), len(aside), t.journal.last.number, t.journal.last.at
+	return s, nil
+}
+
 // Ship sends all records in the journal to the store.
 func (t *Trail) Ship(ctx context.Context) error {
 	if err := t.journal.Flush(); err != nil {

@@ -114,31 +114,54 @@ func (q *request) span() (from, to time.Time) {
 	return from, to
 }
 
-// listAudit lists the events of the organization, newest first.
-func listAudit(q *request) (any, error) {
-	f := query.Filter{OrganizationID: q.Organization()}
-	f.From, f.To = q.span()
+// auditFilter reads the filters of the log.
+func (q *request) auditFilter() query.Filter {
+	var kinds []storage.AuditKind
 	for _, word := range q.Query.Enums("kind", string(storage.AuditCall), string(storage.AuditCredential), string(storage.AuditAdmin),
 		string(storage.AuditLogin), string(storage.AuditApproval)) {
-		f.Kinds = append(f.Kinds, storage.AuditKind(word))
+		kinds = append(kinds, storage.AuditKind(word))
 	}
-	for name, value := range map[string]*string{"user_id": &f.UserID, "agent_id": &f.AgentID, "mcp_server_id": &f.ServerID, "policy_id": &f.PolicyID, "approval_id": &f.ApprovalID} {
+	f := q.callFilter()
+	f.Kinds = kinds
+	for name, value := range map[string]*string{"user_id": &f.UserID, "agent_id": &f.AgentID, "policy_id": &f.PolicyID, "approval_id": &f.ApprovalID} {
 		*value = q.Query.UUID(name, 0).Value
 	}
-	for name, value := range map[string]*string{"tool": &f.Tool, "session": &f.Session} {
-		*value = q.Query.Text(name, validate.Text{Max: maxAuditText}).Value
-	}
-	f.Decision = q.Query.Text("decision", validate.Text{Enum: auditDecisions}).Value
-	f.Outcome = q.Query.Text("outcome", validate.Text{Enum: auditOutcomes}).Value
+	f.Session = q.Query.Text("session", validate.Text{Max: maxAuditText}).Value
+	return f
+}
+
+// listAudit lists the events of the organization, newest first: pages that are counted, or those behind a cursor.
+func listAudit(q *request) (any, error) {
+	f := q.auditFilter()
 	page := q.Page()
+	asked, after := q.cursor()
+	facets := q.Query.Enums("facets", query.Facets...)
 	if err := q.Shape(); err != nil {
 		return nil, err
 	}
-	found, err := q.Core.Audit.Query(q.Context(), f, page)
-	if err != nil {
-		return nil, unread(err)
+	var v auditPage
+	if asked {
+		found, err := q.Core.Audit.Search(q.Context(), f, after, page.Limit)
+		if err != nil {
+			return nil, unread(err)
+		}
+		v.auditRows = viewFound(found, viewAudit)
+	} else {
+		found, err := q.Core.Audit.Query(q.Context(), f, page)
+		if err != nil {
+			return nil, unread(err)
+		}
+		counted := viewPage(page, found, viewAudit)
+		v.Data, v.Pagination = counted.Data, &counted.Pagination
 	}
-	return viewPage(page, found, viewAudit), nil
+	if len(facets) > 0 {
+		counts, err := q.Core.Audit.Facets(q.Context(), f, facets)
+		if err != nil {
+			return nil, unread(err)
+		}
+		v.Facets = viewFacets(counts)
+	}
+	return v, nil
 }
 
 // unread turns a failure of the journal into one of the store: the client is told to try again.

@@ -164,7 +164,11 @@ var table = routes.MustTable(
 		Gives("Refuses a held call.", approvalView{}),
 
 	routes.At(http.MethodGet, auditPath, routes.Admin, routes.OwnOrganization, routes.AuditRead, listAudit).
-		Gives("Searches the audit log, newest first.", pageView[auditView]{}),
+		Gives("Searches the audit log, newest first: pages that are counted, or, with a cursor, any number of rows.", auditPage{}),
+	routes.At(http.MethodGet, auditPath+"/mine", routes.User, routes.OwnOrganization, routes.AuditRead, listOwnAudit).
+		Gives("Lists your own calls, also those that were refused, newest first.", auditRows[ownCallView]{}),
+	routes.At(http.MethodGet, auditPath+"/status", routes.Admin, routes.OwnOrganization, routes.AuditRead, auditStatus).
+		Gives("Shows where the audit log stands: the newest record, what is not in the store yet, the last checkpoint.", auditStatusView{}),
 	routes.At(http.MethodGet, auditPath+"/export", routes.Admin, routes.OwnOrganization, routes.AuditRead, exportAudit).
 		Writes("Exports the audit log, oldest first, with the hashes that chain its records.", "application/x-ndjson"),
 

@@ -210,13 +210,13 @@ func appendTime(b []byte, nanos int64) []byte {
 	return append(time.Unix(0, nanos).UTC().AppendFormat(append(b, '"'), timeFormat), '"')
 }
 
-// valueSize returns the length of the JSON value at the start of valid JSON without blanks.
+// valueSize returns the length of the JSON value at the start of JSON without blanks. It stays within a text that is no JSON.
 func valueSize(text []byte) int {
 	depth := 0
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
 		case '"':
-			for i++; text[i] != '"'; i++ {
+			for i++; i < len(text) && text[i] != '"'; i++ {
 				if text[i] == '\\' {
 					i++
 				}

@@ -50,6 +50,14 @@ func ReadChunk(c *storage.AuditChunk) ([]storage.AuditRecord, error) {
 	return format.ReadChunk(c, format.OpenChunk)
 }
 
+// ReadTexts returns the records of a chunk without their hashes, see format.ReadTexts.
+func ReadTexts(c *storage.AuditChunk) []storage.AuditRecord {
+	if IsChunk(c.Data) {
+		return format.ReadTexts(c, OpenChunk)
+	}
+	return format.ReadTexts(c, format.OpenChunk)
+}
+
 // IsChunk reports whether data is that of a former chunk.
 func IsChunk(data []byte) bool {
 	return len(data) > 0 && data[0] >= longChunk && data[0] <= rawChunk

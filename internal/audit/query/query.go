@@ -132,13 +132,19 @@ type window struct {
 type timed struct {
 	at time.Time
 	storage.AuditRecord
+	chunk *storage.AuditChunk // in which the record is; nil: its hash is known
 }
 
 // readWindow reads the last part of [f.From, f.To) that can be read at once. Both must be multiples of precision.
 func readWindow(ctx context.Context, store storage.Audits, f storage.AuditFilter) (window, error) {
+	return readChunks(ctx, store, f, pageChunks, true)
+}
+
+// readChunks reads the last part of a span that is in so many chunks. Without hashed, the records of chunks have no hashes.
+func readChunks(ctx context.Context, store storage.Audits, f storage.AuditFilter, most int, hashed bool) (window, error) {
 	w := window{from: f.From}
 	var chunks []storage.AuditChunk
-	for limit := pageChunks; ; limit *= 2 {
+	for limit := most; ; limit *= 2 {
 		f.Limit = limit
 		var err error
 		if chunks, err = store.AuditChunks(ctx, f); err != nil {
@@ -155,25 +161,34 @@ func readWindow(ctx context.Context, store storage.Audits, f storage.AuditFilter
 			break
 		}
 	}
-	for i := range chunks {
+	for i := len(chunks) - 1; i >= 0; i-- { // the oldest first: mostly, the records are sorted then
+		if !hashed {
+			w.take(former.ReadTexts(&chunks[i]), f.To, &chunks[i])
+			continue
+		}
 		records, _ := former.ReadChunk(&chunks[i]) // tampered records are shown too; a verification reports them
-		w.take(records, f.To)
+		w.take(records, f.To, nil)
 	}
 	own, err := store.AuditRecords(ctx, storage.AuditFilter{OrganizationID: f.OrganizationID, From: w.from, To: f.To})
 	if err != nil {
 		return w, err
 	}
-	w.take(own, f.To)
-	slices.SortStableFunc(w.records, func(a, b timed) int {
-		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Segment, b.Segment), cmp.Compare(a.Sequence, b.Sequence))
-	})
+	w.take(own, f.To, nil)
+	order := func(a, b timed) int {
+		p, q := a.position(), b.position()
+		return p.compare(&q)
+	}
+	if !slices.IsSortedFunc(w.records, order) {
+		slices.SortStableFunc(w.records, order)
+	}
 	return w, nil
 }
 
-func (w *window) take(records []storage.AuditRecord, to time.Time) {
+func (w *window) take(records []storage.AuditRecord, to time.Time, chunk *storage.AuditChunk) {
+	w.records = slices.Grow(w.records, len(records))
 	for _, r := range records {
 		if at := format.TimeOf(r.Text); !at.Before(w.from) && at.Before(to) {
-			w.records = append(w.records, timed{at, r})
+			w.records = append(w.records, timed{at, r, chunk})
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/audit"
 	"github.com/durward-gateway/durward/internal/audit/query"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -15,6 +16,39 @@ func (r *Recorder) Query(ctx context.Context, f query.Filter, page storage.PageR
 		return storage.Page[query.Row]{}, err
 	}
 	return t.Query(ctx, f, page)
+}
+
+// Search reads rows that are older than a position, newest first.
+func (r *Recorder) Search(ctx context.Context, f query.Filter, after *query.Position, limit int) (query.Found, error) {
+	t, err := r.Open() //nolint:contextcheck // what is opened outlives the request
+	if err != nil {
+		return query.Found{}, err
+	}
+	return t.Search(ctx, f, after, limit)
+}
+
+// Facets counts the newest events by values.
+func (r *Recorder) Facets(ctx context.Context, f query.Filter, facets []string) (query.Counts, error) {
+	t, err := r.Open() //nolint:contextcheck // what is opened outlives the request
+	if err != nil {
+		return query.Counts{}, err
+	}
+	return t.Facets(ctx, f, facets)
+}
+
+// Status tells where this node's part of the log stands, and the organization's newest record in the store, which is nil when
+// there is none.
+func (r *Recorder) Status(ctx context.Context, organization string) (audit.Status, *query.Position, error) {
+	t, err := r.Open() //nolint:contextcheck // what is opened outlives the request
+	if err != nil {
+		return audit.Status{}, nil, err
+	}
+	status, err := t.Status()
+	if err != nil {
+		return status, nil, err
+	}
+	newest, err := query.Newest(ctx, r.place.Store, organization)
+	return status, newest, err
 }
 
 // Records calls each with the records of an organization between two times, oldest first. The records of this node are
