@@ -191,7 +191,7 @@ func checkDescribed(t testing.TB, request *http.Request, response *http.Response
 		return
 	}
 	for _, prefix := range otherAPIs {
-		if strings.HasPrefix(path, prefix) {
+		if strings.HasPrefix(path+"/", prefix) {
 			return
 		}
 	}

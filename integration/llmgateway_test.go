@@ -52,6 +52,13 @@ func TestGatewayAdministration(t *testing.T) {
 		t.Errorf("not all problems: %s", bad.body)
 	}
 	g.send(http.MethodGet, base+"/admin/usage?group_by=user", boss, nil).want(t, http.StatusOK)
+	if days := g.object(boss, http.MethodGet, base+"/admin/usage?bucket=day", nil)["data"].([]any); len(days) < 30 || days[0].(members)["requests"] != 0.0 {
+		t.Errorf("%v", days)
+	}
+	table := g.send(http.MethodGet, base+"/admin/usage?bucket=day", boss, nil, "Accept", "text/csv").want(t, http.StatusOK)
+	if !strings.HasPrefix(string(table.body), "day,requests,") || !strings.HasPrefix(table.header.Get("Content-Type"), "text/csv") {
+		t.Errorf("%v %s", table.header, table.body)
+	}
 
 	// Roles and organizations.
 	paths := []string{

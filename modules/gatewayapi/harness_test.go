@@ -146,7 +146,7 @@ type answer struct {
 }
 
 // do makes a request below /api/llm-gateway. body is nil, text that is sent as it is, or a value that is sent as JSON.
-func (a *api) do(who *authn.Caller, method, target string, body any) answer {
+func (a *api) do(who *authn.Caller, method, target string, body any, header ...string) answer {
 	a.t.Helper()
 	var reader io.Reader
 	switch body := body.(type) {
@@ -163,6 +163,9 @@ func (a *api) do(who *authn.Caller, method, target string, body any) answer {
 	r := httptest.NewRequestWithContext(a.t.Context(), method, publicURL+"/api/llm-gateway"+target, reader)
 	if reader != nil {
 		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
 	}
 	w := httptest.NewRecorder()
 	after := caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {

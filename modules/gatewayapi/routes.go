@@ -96,7 +96,7 @@ var table = routes.MustTable(
 		Gives("Deletes a smart model.", deletedView{}),
 
 	routes.At(http.MethodGet, usagePath, routes.Admin, routes.OwnOrganization, routes.AuditRead, listUsage).
-		Gives("Sums usage and cost by what you name.", usagesView{}),
+		Gives("Sums usage and cost by what you name, and over time.", usagesView{}).Or(routes.CSV),
 	routes.At(http.MethodGet, budgetsPath, routes.Admin, routes.OwnOrganization, routes.AuditRead, listBudgets).
 		Gives("Lists the budgets, with what is spent of each.", []budgetView{}),
 	routes.At(http.MethodPost, budgetsPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, budgets.serveCreate).

@@ -2,6 +2,7 @@ package gatewayapi
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/durward-gateway/durward/internal/api/validate"
@@ -47,6 +48,14 @@ type usagesView struct {
 // listUsage returns sums of the usage. Hours are counted whole: those that begin at from or later, and before to.
 func listUsage(q *request) (any, error) {
 	dimensions := q.Query.Enums("group_by", usageDimensions...)
+	bucket := q.Query.Text("bucket", validate.Text{Enum: usageBuckets}).Value
+	timed := slices.Contains(dimensions, string(storage.UsageByHour)) || slices.Contains(dimensions, string(storage.UsageByDay))
+	switch {
+	case bucket != "" && timed:
+		q.Query.Report(validate.ValueError, "Value error, bucket and a time in group_by exclude each other", "bucket")
+	case bucket != "":
+		dimensions = append([]string{bucket}, dimensions...)
+	}
 	f := storage.UsageFilter{
 		OrganizationID: q.Organization(), From: q.Instant("from"), To: q.Instant("to"), UserID: q.Query.UUID("user_id", 0).Value,
 		APIKeyID: q.Query.UUID("api_key_id", 0).Value, AgentID: q.Query.UUID("agent_id", 0).Value,
@@ -80,10 +89,90 @@ func listUsage(q *request) (any, error) {
 	}
 	q.Core.Usage.Flush(q.Context())
 	sums, err := q.Core.Store.Usage(q.Context(), f, by)
+	if err != nil {
+		return nil, err
+	}
+	if bucket != "" && len(by) == 1 {
+		sums = withEmptyBuckets(sums, f, bucket)
+	}
+	if q.PrefersCSV() {
+		return routes.Tabular("usage", usageTable(sums, by)), nil
+	}
 	return usagesView{
 		From: routes.Instant(f.From), To: routes.Instant(f.To), GroupBy: routes.List(dimensions),
 		Data: views(sums, func(u storage.Usage) usageView { return viewUsage(u, by) }),
-	}, err
+	}, nil
+}
+
+// usageBuckets are the spans of sums over time.
+var usageBuckets = []string{string(storage.UsageByHour), string(storage.UsageByDay)}
+
+// withEmptyBuckets adds the spans in which nothing was used: a line between the others would show use there.
+func withEmptyBuckets(sums []storage.Usage, f storage.UsageFilter, bucket string) []storage.Usage {
+	each := time.Hour
+	if bucket == string(storage.UsageByDay) {
+		each = 24 * time.Hour
+	}
+	first := f.From.UTC().Truncate(time.Hour)
+	if first.Before(f.From) {
+		first = first.Add(time.Hour) // hours are counted whole
+	}
+	var all []storage.Usage
+	for at := first.Truncate(each); at.Before(f.To); at = at.Add(each) {
+		if len(sums) > 0 && sums[0].Hour.Equal(at) {
+			all, sums = append(all, sums[0]), sums[1:]
+			continue
+		}
+		all = append(all, storage.Usage{OrganizationID: f.OrganizationID, Hour: at})
+	}
+	return all
+}
+
+// usageTable returns the sums as a table: a column for each dimension, then the numbers.
+func usageTable(sums []storage.Usage, by []storage.UsageDimension) [][]string {
+	var names []string
+	for _, d := range by {
+		names = append(names, usageColumns[d])
+	}
+	table := [][]string{append(names, "requests", "input_tokens", "output_tokens", "cached_tokens", "cost")}
+	for _, u := range sums {
+		var row []string
+		for _, d := range by {
+			row = append(row, usageValue(&u, d))
+		}
+		cost, _ := amount(u.Cost).MarshalJSON() // never fails
+		for _, n := range []int64{u.Requests, u.InputTokens, u.OutputTokens, u.CachedTokens} {
+			row = append(row, strconv.FormatInt(n, 10))
+		}
+		table = append(table, append(row, string(cost)))
+	}
+	return table
+}
+
+// usageColumns are the names of dimensions in rows, as those of usageView.
+var usageColumns = map[storage.UsageDimension]string{
+	storage.UsageByHour: "hour", storage.UsageByDay: "day", storage.UsageByUser: "user_id", storage.UsageByAPIKey: "api_key_id",
+	storage.UsageByAgent: "agent_id", storage.UsageByAlias: "model_alias", storage.UsageByModel: "model",
+}
+
+func usageValue(u *storage.Usage, d storage.UsageDimension) string {
+	switch d {
+	case storage.UsageByHour:
+		return u.Hour.UTC().Format(time.RFC3339)
+	case storage.UsageByDay:
+		return u.Hour.UTC().Format(time.DateOnly)
+	case storage.UsageByUser:
+		return u.UserID
+	case storage.UsageByAPIKey:
+		return u.APIKeyID
+	case storage.UsageByAgent:
+		return u.AgentID
+	case storage.UsageByAlias:
+		return u.Alias
+	case storage.UsageByModel:
+		return u.Model
+	}
+	return ""
 }
 
 func viewUsage(u storage.Usage, by []storage.UsageDimension) usageView {

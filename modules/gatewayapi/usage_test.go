@@ -1,11 +1,13 @@
 package gatewayapi
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"github.com/durward-gateway/durward/internal/gateway"
@@ -42,7 +44,32 @@ func TestUsage(t *testing.T) {
 	if row := got[0].(object); row["hour"] != "2026-02-28T06:00:00.000000Z" || row["user_id"] != a.alice.UserID || row["agent_id"] != "" || row["api_key_id"] != key || row["model"] != "m" || row["model_alias"] != nil {
 		t.Errorf("%v", row)
 	}
+	over := func(query string) (all []string) {
+		t.Helper()
+		for _, row := range a.do(a.adam, http.MethodGet, "/admin/usage?"+query, nil).want(200)["data"].([]any) {
+			at, _ := row.(object)["day"].(string)
+			if hour, ok := row.(object)["hour"].(string); ok {
+				at = hour[:13]
+			}
+			all = append(all, fmt.Sprint(at, " ", row.(object)["requests"]))
+		}
+		return all
+	}
+	for query, want := range map[string][]string{
+		"bucket=day&from=2026-02-27T00:00:00Z":                          {"2026-02-27 0", "2026-02-28 1", "2026-03-01 2"},
+		"bucket=day&from=2026-02-27T23:30:00Z":                          {"2026-02-28 1", "2026-03-01 2"},
+		"bucket=hour&from=2026-03-01T08:59:00Z":                         {"2026-03-01T09 0", "2026-03-01T10 1", "2026-03-01T11 1"},
+		"bucket=hour&from=2026-03-01T13:00:00Z&to=2026-03-01T13:00:00Z": nil,
+		"bucket=day&group_by=model_alias&from=2026-02-27T00:00:00Z":     {"2026-02-28 1", "2026-03-01 1", "2026-03-01 1"},
+	} {
+		if diff := cmp.Diff(want, over(query)); diff != "" {
+			t.Errorf("%s: %s", query, diff)
+		}
+	}
 	for query, want := range map[string]string{
+		"bucket=week":                             "bucket: Input should be one of",
+		"bucket=day&group_by=hour":                "bucket: Value error, bucket and a time",
+		"bucket=hour&from=2025-12-01T00:00:00Z":   "from: Value error, the span is too long",
 		"group_by=planet":                         "group_by[0]: Input should be one of",
 		"group_by=hour,day":                       "group_by: Value error, hour and day",
 		"from=yesterday":                          "from: Value error",
@@ -55,6 +82,32 @@ func TestUsage(t *testing.T) {
 		a.do(a.adam, http.MethodGet, "/admin/usage?"+query, nil).wantBad(want)
 	}
 	a.do(a.adam, http.MethodGet, "/admin/usage?from=%zz", nil).wantBad("The query cannot be read")
+}
+
+// TestUsageTable checks that usage is a table for those who ask for one, in which no name is a formula.
+func TestUsageTable(t *testing.T) {
+	a := newAPI(t)
+	if _, err := a.store.AddUsage(t.Context(), storage.UsageBatch{Node: "n", Number: 1, Usage: []storage.Usage{{
+		OrganizationID: a.adam.OrganizationID, Hour: start.Add(-time.Hour), UserID: a.alice.UserID, Alias: `=cmd|"x", y`, Model: "m",
+		UsageCounts: storage.UsageCounts{Requests: 1, InputTokens: 2, OutputTokens: 3, CachedTokens: 4, Cost: 1_500_000_000},
+	}}}); err != nil {
+		t.Fatal(err)
+	}
+	const query = "/admin/usage?group_by=hour,user,agent,api_key,model_alias,model"
+	w := a.do(a.adam, http.MethodGet, query, nil, "Accept", "text/csv")
+	w.wantBody("hour,user_id,agent_id,api_key_id,model_alias,model,requests,input_tokens,output_tokens,cached_tokens,cost\n" +
+		"2026-03-01T11:00:00Z," + a.alice.UserID + `,,,"'=cmd|""x"", y",m,1,2,3,4,1.5` + "\n")
+	for accept, table := range map[string]bool{
+		"": false, "*/*": false, "application/json": false, "text/csv": true, "application/json, text/csv": false, "text/csv;q=0.9, application/json;q=0.8": true,
+		"text/csv;q=0": false, "TEXT/CSV; header=present": true, "text/csv;q=x": false, "a b, text/csv": true,
+	} {
+		w := a.do(a.adam, http.MethodGet, query, nil, "Accept", accept)
+		if got := strings.HasPrefix(w.body, "hour,"); got != table || w.status != 200 {
+			t.Errorf("Accept: %s: a table: %v", accept, got)
+		}
+	}
+	a.do(a.adam, http.MethodGet, "/admin/usage?bucket=day&from=2026-02-28T00:00:00Z", nil, "Accept", "text/csv").wantBody(
+		"day,requests,input_tokens,output_tokens,cached_tokens,cost\n2026-02-28,0,0,0,0,0\n2026-03-01,1,2,3,4,1.5\n")
 }
 
 func TestBudgets(t *testing.T) {

@@ -33,6 +33,8 @@ type Operation struct {
 	Status int
 	Media  string
 	Answer reflect.Type
+	// Other is another type in which the same answer can be had, by Accept; "" for none.
+	Other string
 	// ShapeStatus is the status with which a request of the wrong shape is refused.
 	ShapeStatus int
 }
@@ -219,6 +221,9 @@ func (o *Operation) responses(types *schema.Components) map[string]*response {
 		good.Content = map[string]media{o.Media: {types.Of(o.Answer)}}
 	case o.Media != "" && o.Answer == nil:
 		good.Content = map[string]media{o.Media: {&schema.Schema{Type: schema.Types{schema.String}}}}
+	}
+	if o.Other != "" {
+		good.Content[o.Other] = media{&schema.Schema{Type: schema.Types{schema.String}}}
 	}
 	refused := &response{Ref: "#/components/responses/" + serviceError}
 	all := map[string]*response{strconv.Itoa(o.Status): good, "default": refused, "4XX": refused}

@@ -30,8 +30,8 @@ var positionText = base64.RawURLEncoding.Strict()
 
 // String returns the text of the position, which is opaque to clients.
 func (p *Position) String() string {
-	b := binary.BigEndian.AppendUint64(nil, uint64(p.At.UnixNano())) //nolint:gosec // read back as it is
-	b = binary.BigEndian.AppendUint64(b, uint64(p.Sequence))         //nolint:gosec // read back as it is
+	b := binary.BigEndian.AppendUint64(nil, uint64(p.At.UnixNano()))
+	b = binary.BigEndian.AppendUint64(b, uint64(p.Sequence))
 	return positionText.EncodeToString(append(b, p.Node+"/"+p.Segment...))
 }
 
@@ -47,8 +47,8 @@ func ParsePosition(text string) (*Position, error) {
 		return nil, ErrPosition
 	}
 	return &Position{
-		At: time.Unix(0, int64(binary.BigEndian.Uint64(b))).UTC(), Node: node, Segment: segment, //nolint:gosec // any number is a time
-		Sequence: int64(binary.BigEndian.Uint64(b[8:])), //nolint:gosec // any number is a place
+		At: time.Unix(0, int64(binary.BigEndian.Uint64(b))).UTC(), Node: node, Segment: segment,
+		Sequence: int64(binary.BigEndian.Uint64(b[8:])),
 	}, nil
 }
 

@@ -13,7 +13,7 @@ import (
 // These bound the work of one search, whatever the log holds: its time grows with the records that it reads.
 const (
 	// maxRead is the number of records that a search reads at most.
-	maxRead = 30_000
+	maxRead = 20_000
 	// maxAhead is the number of records in which outcomes are looked for that are newer than the page.
 	maxAhead = 20_000
 	// firstChunks is the number of chunks in the first window of a search: most pages need no more.

@@ -46,6 +46,12 @@ func (r Route[Q]) Writes(summary, media string) Route[Q] {
 	return r
 }
 
+// Or declares another type in which the answer can be had, by Accept.
+func (r Route[Q]) Or(media string) Route[Q] {
+	r.other = media
+	return r
+}
+
 // errDescribed ends a request that is only described, as soon as its shape is known.
 var errDescribed = errors.New("the request is described, not served")
 
@@ -67,7 +73,7 @@ func (a API[Q]) Describe() ([]openapi.Operation, error) {
 func (a API[Q]) describe(r *Route[Q]) (o openapi.Operation, err error) {
 	o = openapi.Operation{
 		ID: r.id(), Method: r.Method, Path: r.Path, Summary: r.summary, Role: string(r.Role), Public: r.Role == Public, Tag: groupOf(r.Path),
-		Status: r.status, Media: r.media, Answer: r.answer, ShapeStatus: a.ShapeStatus,
+		Status: r.status, Media: r.media, Other: r.other, Answer: r.answer, ShapeStatus: a.ShapeStatus,
 	}
 	if o.Tag.Name == "" {
 		return o, fmt.Errorf("describing %s %s: its collection is in no group of operations", r.Method, r.Path)

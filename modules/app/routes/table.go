@@ -51,7 +51,7 @@ type Route[Q any] struct {
 	// The rest is for those who read about it: see Gives.
 	name, summary string
 	status        int
-	media         string
+	media, other  string
 	answer        reflect.Type
 }
 
