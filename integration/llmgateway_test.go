@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/durward-gateway/durward/integration/rig"
 )
 
 // TestGatewayAdministration walks through the administration of the LLM gateway in the built binary: whom it is for, what
@@ -82,6 +84,24 @@ func TestGatewayAdministration(t *testing.T) {
 			g.send(http.MethodGet, path, "", nil, "X-Api-Key", key).wantError(t, http.StatusUnauthorized, "Unauthorized")
 			g.send(http.MethodGet, path, "", nil, "Authorization", key).wantError(t, http.StatusUnauthorized, "Unauthorized")
 		}
+	}
+
+	// A change of the key, and another secret for it: the former one ends at once.
+	if got := g.object(boss, http.MethodPatch, keyPath, members{"name": "Nightly batch", "expires_at": nil}); got["name"] != "Nightly batch" || got["expires_at"] != nil {
+		t.Errorf("%v", got)
+	}
+	models := func(key string) int { return g.send(http.MethodGet, base+"/v1/models", key, nil).status }
+	if got := models(raw); got != http.StatusOK {
+		t.Errorf("the key: %d", got)
+	}
+	g.send(http.MethodPost, keyPath+"/rotate", user, nil).wantError(t, http.StatusForbidden, "Forbidden")
+	next, _ := g.object(boss, http.MethodPost, keyPath+"/rotate", nil)["key"].(string)
+	if before, after := models(raw), models(next); before != http.StatusUnauthorized || after != http.StatusOK || next == raw {
+		t.Errorf("the former secret: %d, the new one: %d", before, after)
+	}
+	rig.Eventually(t, "the use is noted", func() bool { return g.object(boss, http.MethodGet, keyPath, nil)["last_used_at"] != nil })
+	if log := g.send(http.MethodGet, "/api/audit?limit=100", boss, nil); !strings.Contains(string(log.body), "api_key.rotate") || strings.Contains(string(log.body), next) {
+		t.Errorf("the record of the rotation: %s", log.body)
 	}
 
 	// K05: revoked once and for all; the row can be read.

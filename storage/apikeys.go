@@ -30,6 +30,8 @@ type APIKey struct {
 	ExpiresAt time.Time // zero: never
 	RevokedAt time.Time // zero: not revoked; final
 	Disabled  bool
+	// UsedAt is about the time of the last use: NoteAPIKey is called seldom. Zero: it was never used, or by a former version.
+	UsedAt time.Time
 }
 
 // Valid reports whether the key is valid at a time: not revoked, not disabled, and before its expiry.

@@ -30,8 +30,12 @@ type APIKeys interface {
 	// key of the look-up, so that its duration reveals nothing about similar keys. It returns ErrNotFound when no key
 	// has it.
 	APIKeyByHMAC(ctx context.Context, hmac []byte) (APIKeyHolder, error)
-	// DisableAPIKey sets Disabled, either way. A revoked key stays revoked.
-	DisableAPIKey(ctx context.Context, organization, id string, disabled bool) (APIKey, error)
+	// UpdateAPIKey lets edit change Name, Scopes, ExpiresAt, Disabled, Prefix and HMAC; other changes are ignored. A revoked
+	// key stays revoked. It returns a ConflictError on hmac when another key has it.
+	UpdateAPIKey(ctx context.Context, organization, id string, edit func(*APIKey) error) (APIKey, error)
+	// NoteAPIKey notes a use of a key. The time never goes back. It is no change that anybody waits for, and no error when
+	// there is no such key.
+	NoteAPIKey(ctx context.Context, organization, id string, at time.Time) error
 	// RevokeAPIKey sets RevokedAt. A key that is already revoked stays as it is, which is no error.
 	RevokeAPIKey(ctx context.Context, organization, id string, at time.Time) (APIKey, error)
 	// RevokeUserAPIKey revokes like RevokeAPIKey a key that stands for the user. It returns ErrNotFound for other

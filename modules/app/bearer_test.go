@@ -229,7 +229,7 @@ func TestK02StreamsEndWithTheirKey(t *testing.T) {
 			return err
 		},
 		"disabled": func(k *keyring, id string) error {
-			_, err := k.Store.DisableAPIKey(t.Context(), authntest.OrganizationID, id, true)
+			_, err := k.Store.UpdateAPIKey(t.Context(), authntest.OrganizationID, id, func(k *storage.APIKey) error { k.Disabled = true; return nil })
 			return err
 		},
 		"its user revoked": func(k *keyring, _ string) error {

@@ -37,6 +37,7 @@ type keyView struct {
 	ExpiresAt      *routes.Instant `json:"expires_at"`
 	RevokedAt      *routes.Instant `json:"revoked_at"`
 	Disabled       bool            `json:"disabled"`
+	LastUsedAt     *routes.Instant `json:"last_used_at"` // to within some minutes
 }
 
 // newKeyView is a new key with the raw key, which is shown only this once.
@@ -51,6 +52,7 @@ func viewKey(k storage.APIKey) keyView {
 		CreatedAt: routes.Instant(k.CreatedAt), UserID: routes.Optional(k.UserID), GroupName: routes.Optional(k.GroupName),
 		AgentID:   routes.Optional(k.AgentID),
 		ExpiresAt: routes.OptionalInstant(k.ExpiresAt), RevokedAt: routes.OptionalInstant(k.RevokedAt), Disabled: k.Disabled,
+		LastUsedAt: routes.OptionalInstant(k.UsedAt),
 	}
 }
 
@@ -153,8 +155,13 @@ var errRevoked = routes.Refused(gateway.Unauthorized, "The token is no longer go
 // readKey reads the fields that every key has.
 func readKey(o *validate.Object, k *storage.APIKey, own bool) {
 	k.Name = o.Name(validate.Required, maxName).Value
-	scopes := o.Texts("scopes", validate.List{Flags: validate.Nullable, Min: 1, Max: maxScopes, Hold: true}, validate.Text{Max: 255})
-	k.Scopes = scopes.Or([]string{apikey.ScopeLLM})
+	k.Scopes = readScopes(o, validate.Nullable, own).Or([]string{apikey.ScopeLLM})
+	k.ExpiresAt = readExpiry(o, k.CreatedAt).Value
+}
+
+// readScopes reads what a key is good for. own allows mcp, with which a key acts as its user at MCP servers.
+func readScopes(o *validate.Object, flags validate.Flags, own bool) validate.Field[[]string] {
+	scopes := o.Texts("scopes", validate.List{Flags: flags, Min: 1, Max: maxScopes, Hold: true}, validate.Text{Max: 255})
 	for i, scope := range scopes.Value {
 		if o.Wrong("scopes", i) {
 			continue
@@ -164,13 +171,22 @@ func readKey(o *validate.Object, k *storage.APIKey, own bool) {
 		case err != nil:
 			o.Report(validate.ValueError, "Value error, a scope "+err.Error(), "scopes", i)
 		case s.MCP && !own:
-			o.Report(validate.ValueError, "Value error, mcp is only for keys that users make for themselves", "scopes", i)
+			o.Report(validate.ValueError, msgOwnMCP, "scopes", i)
 		}
 	}
+	return scopes
+}
+
+// msgOwnMCP refuses the scope mcp in the hands of others than the key's user.
+const msgOwnMCP = "Value error, mcp is only for keys that users make for themselves"
+
+// readExpiry reads the end of a key, null for none.
+func readExpiry(o *validate.Object, now time.Time) validate.Field[time.Time] {
 	expires := o.Time("expires_at", validate.Nullable)
-	if k.ExpiresAt = expires.Value.Truncate(time.Microsecond); expires.Set() && !o.Wrong("expires_at") && !k.ExpiresAt.After(k.CreatedAt) {
+	if expires.Value = expires.Value.Truncate(time.Microsecond); expires.Set() && !o.Wrong("expires_at") && !expires.Value.After(now) {
 		o.Report(validate.ValueError, "Value error, the time must be in the future", "expires_at")
 	}
+	return expires
 }
 
 // makeKey stores a key and shows it. unknown is the error when its user does not exist.
@@ -222,16 +238,65 @@ func (q *request) roomForKey(userID string) error {
 	return nil
 }
 
-func disableKey(q *request) (any, error) {
-	var disabled bool
-	if err := q.Read(false, func(o *validate.Object) { disabled = o.Bool("disabled", validate.Required).Value }); err != nil {
+// updateKey changes what is sent of a key. The rules are those of its creation.
+func updateKey(q *request) (any, error) {
+	var name validate.Field[string]
+	var scopes validate.Field[[]string]
+	var expires validate.Field[time.Time]
+	var disabled validate.Field[bool]
+	if err := q.Read(false, func(o *validate.Object) {
+		name, scopes, expires = o.Name(0, maxName), readScopes(o, 0, true), readExpiry(o, q.sharedNow())
+		if disabled = o.Bool("disabled", 0); !name.Present && !scopes.Present && !expires.Present && !disabled.Present {
+			o.Report(validate.Missing, "Field required: name, scopes, expires_at or disabled", "disabled")
+		}
+	}); err != nil {
 		return nil, err
 	}
-	k, err := q.Core.Store.DisableAPIKey(q.Context(), q.Organization(), q.id(), disabled)
+	k, err := q.Core.Store.UpdateAPIKey(q.Context(), q.Organization(), q.id(), func(k *storage.APIKey) error {
+		if i := slices.Index(scopes.Value, apikey.ScopeMCP); i >= 0 && !slices.Contains(k.Scopes, apikey.ScopeMCP) {
+			return validate.Problems{{Loc: []any{"body", "scopes", i}, Msg: msgOwnMCP, Type: validate.ValueError}}
+		}
+		set(&k.Name, name)
+		set(&k.Scopes, scopes)
+		replace(&k.ExpiresAt, expires)
+		set(&k.Disabled, disabled)
+		return nil
+	})
 	if err != nil {
 		return nil, routes.Missing(err, errNoKey)
 	}
 	return viewKey(k), nil
+}
+
+// These refuse a new secret for a key.
+var (
+	errRotateOwn     = routes.Refused(gateway.Forbidden, "With the scope mcp a key acts as its user at MCP servers: only the user may have its secret. Revoke it; the user makes another")
+	errRotateRevoked = routes.Refused(gateway.Conflict, "The key is revoked, which is final; make another")
+)
+
+// rotateKey gives a key a new secret, and ends the former one.
+func rotateKey(q *request) (any, error) {
+	if err := q.Shape(); err != nil {
+		return nil, err
+	}
+	if q.outlived() && q.Core.Approvals.MayDecide(q.Call.Party().Decider()) != nil {
+		return nil, errKeyClient
+	}
+	raw := apikey.New()
+	k, err := q.Core.Store.UpdateAPIKey(q.Context(), q.Organization(), q.id(), func(k *storage.APIKey) error {
+		switch {
+		case !k.RevokedAt.IsZero():
+			return errRotateRevoked
+		case slices.Contains(k.Scopes, apikey.ScopeMCP):
+			return errRotateOwn
+		}
+		k.Prefix, k.HMAC = apikey.Prefix(raw), apikey.NewDigester(q.Core.Keyring).Digest(raw)
+		return nil
+	})
+	if err != nil {
+		return nil, routes.Missing(err, errNoKey)
+	}
+	return newKeyView{viewKey(k), raw.Reveal()}, nil
 }
 
 type revokedKeyView struct {

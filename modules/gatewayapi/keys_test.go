@@ -1,6 +1,7 @@
 package gatewayapi
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -28,7 +29,7 @@ func TestKeyBody(t *testing.T) {
 	}
 	shown := `{"id":"ID","org_id":"` + a.adam.OrganizationID + `","created_by_user_id":"` + a.adam.UserID + `","name":"Batch","key_prefix":"` + raw[:8] +
 		`","scopes":["model:small"],"created_at":"2026-03-01T12:00:00.000000Z","user_id":"` + a.alice.UserID +
-		`","group_name":null,"agent_id":null,"expires_at":"2026-03-01T13:00:00.000000Z","revoked_at":null,"disabled":false`
+		`","group_name":null,"agent_id":null,"expires_at":"2026-03-01T13:00:00.000000Z","revoked_at":null,"disabled":false,"last_used_at":null`
 	made.wantBody(shown + `,"key":"` + raw + `"}`)
 	id := made.want(200)["id"].(string)
 	a.do(a.adam, http.MethodGet, "/admin/api-keys/"+id, nil).wantBody(shown + "}")
@@ -65,6 +66,67 @@ func TestKeyBody(t *testing.T) {
 	group := a.do(a.adam, http.MethodPost, "/admin/api-keys", object{"name": "g", "group_name": "ops", "scopes": nil, "expires_at": nil, "user_id": nil}).want(200)
 	if group["group_name"] != "ops" || group["user_id"] != nil || group["scopes"].([]any)[0] != "llm" {
 		t.Errorf("%v", group)
+	}
+}
+
+// TestKeyChanges checks that a change of a key keeps the rules of its creation.
+func TestKeyChanges(t *testing.T) {
+	a := newAPI(t)
+	path := "/admin/api-keys/" + a.make(a.adam, "/admin/api-keys", object{"name": "k", "expires_at": "2026-03-02T12:00:00Z"})
+	own := "/admin/api-keys/" + a.make(a.alice, "/user/api-keys", object{"name": "own", "scopes": []string{"llm", "mcp"}})
+	got := a.do(a.adam, http.MethodPatch, path, object{"name": "Other", "scopes": []string{"model:small"}, "expires_at": "2026-03-03T12:00:00Z"}).want(200)
+	if got["name"] != "Other" || got["scopes"].([]any)[0] != "model:small" || got["expires_at"] != "2026-03-03T12:00:00.000000Z" || got["disabled"] != false {
+		t.Errorf("%v", got)
+	}
+	got = a.do(a.adam, http.MethodPatch, path, object{"expires_at": nil, "disabled": true}).want(200)
+	if got["name"] != "Other" || got["expires_at"] != nil || got["disabled"] != true {
+		t.Errorf("%v", got)
+	}
+	a.do(a.adam, http.MethodPatch, path, object{"name": " ", "scopes": []any{"admin"}, "expires_at": "2026-03-01T12:00:00Z", "disabled": 1}).wantBad(
+		"name", "scopes[0]: Value error, a scope", "expires_at: Value error, the time must be in the future", "disabled")
+	a.do(a.adam, http.MethodPatch, path, object{"name": nil, "scopes": nil}).wantBad("name", "scopes")
+	// K09: an administrator makes no key for MCP servers out of another one, but may narrow one.
+	a.do(a.adam, http.MethodPatch, path, object{"scopes": []string{"llm", "mcp"}}).wantBad("scopes[1]: Value error, mcp is only")
+	if got := a.do(a.adam, http.MethodPatch, own, object{"scopes": []string{"mcp"}}).want(200); len(got["scopes"].([]any)) != 1 {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestRotation checks that a new secret replaces the former one, is shown once, and is nobody's but the user's for a key that
+// acts at MCP servers.
+func TestRotation(t *testing.T) {
+	a := newAPI(t)
+	made := a.do(a.adam, http.MethodPost, "/admin/api-keys", object{"name": "k", "user_id": a.alice.UserID}).want(200)
+	path := "/admin/api-keys/" + made["id"].(string)
+	holder := func(raw any) (storage.APIKeyHolder, error) {
+		return a.store.APIKeyByHMAC(t.Context(), apikey.NewDigester(a.core.Keyring).Digest(seal.NewSecret(raw.(string))))
+	}
+	former := made["key"]
+	for range 2 {
+		got := a.do(a.adam, http.MethodPost, path+"/rotate", nil).want(200)
+		if got["id"] != made["id"] || got["key"] == former || got["key_prefix"] != got["key"].(string)[:8] || got["user_id"] != a.alice.UserID || got["created_at"] != made["created_at"] {
+			t.Errorf("%v", got)
+		}
+		if _, err := holder(former); !errors.Is(err, storage.ErrNotFound) {
+			t.Errorf("the former secret: %v", err)
+		}
+		if h, err := holder(got["key"]); err != nil || h.ID != made["id"] || !h.Valid(start) {
+			t.Errorf("%+v, %v", h, err)
+		}
+		if shown := a.do(a.adam, http.MethodGet, path, nil); strings.Contains(shown.body, got["key"].(string)) {
+			t.Errorf("shown again: %s", shown.body)
+		}
+		former = got["key"]
+	}
+	by := *a.adam
+	by.Login, by.Agent = "login", "robot"
+	a.do(&by, http.MethodPost, path+"/rotate", nil).wantError(403, gateway.Forbidden)
+	own := a.make(a.alice, "/user/api-keys", object{"name": "own", "scopes": []string{"llm", "mcp"}})
+	a.do(a.adam, http.MethodPost, "/admin/api-keys/"+own+"/rotate", nil).wantError(403, gateway.Forbidden)
+	a.do(a.adam, http.MethodDelete, path, nil).want(200)
+	a.do(a.adam, http.MethodPost, path+"/rotate", nil).wantError(409, gateway.Conflict)
+	if h, err := holder(former); err != nil || h.Valid(start) {
+		t.Errorf("refused, and done: %+v, %v", h, err)
 	}
 }
 

@@ -36,8 +36,10 @@ var table = routes.MustTable(
 		Gives("Makes an API key for a user or a group. The key is shown this once.", newKeyView{}),
 	routes.At(http.MethodGet, keyPath, routes.Admin, routes.OwnOrganization, routes.AuditRead, getKey).
 		Gives("Shows an API key.", keyView{}),
-	routes.At(http.MethodPatch, keyPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, disableKey).
-		Gives("Disables an API key, or enables it again.", keyView{}),
+	routes.At(http.MethodPatch, keyPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, updateKey).
+		Gives("Changes an API key, disables it, or enables it again.", keyView{}),
+	routes.At(http.MethodPost, keyPath+"/rotate", routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, rotateKey).
+		Gives("Gives an API key a new secret, which is shown this once; the former one ends.", newKeyView{}),
 	routes.At(http.MethodDelete, keyPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, revokeKey).
 		Gives("Revokes an API key.", revokedKeyView{}),
 	routes.At(http.MethodGet, ownKeysPath, routes.User, routes.OwnOrganization, routes.AuditRead, listOwnKeys).

@@ -22,6 +22,7 @@ func (a *api) one(who *authn.Caller) map[string]string {
 	a.t.Helper()
 	ids := make(map[string]string)
 	ids[keyPath] = a.make(who, "/admin/api-keys", object{"name": "k"})
+	ids[keyPath+"/rotate"] = ids[keyPath]
 	ids[ownKeyPath] = a.make(who, "/user/api-keys", object{"name": "k"})
 	ids[limitPath] = a.make(who, "/admin/rate-limits", object{"name": "l", "scope_type": "org", "requests_per_minute": 1})
 	ids[providerPath] = a.models(who, "small", "large")
@@ -228,7 +229,7 @@ func TestAuditEvents(t *testing.T) {
 		"DELETE " + p + "/admin/model-mappings/{id} model_mapping.delete", "DELETE " + p + "/admin/providers/{id} llm_provider.delete",
 		"DELETE " + p + "/admin/rate-limits/{id} rate_limit.delete", "DELETE " + p + "/admin/smart-models/{id} smart_model.delete",
 		"DELETE " + p + "/user/api-keys/{id} api_key.delete", "PATCH " + p + "/admin/api-keys/{id} api_key.update",
-		"POST " + p + "/admin/api-keys api_key.create", "POST " + p + "/admin/budgets budget.create",
+		"POST " + p + "/admin/api-keys api_key.create", "POST " + p + "/admin/api-keys/{id}/rotate api_key.rotate", "POST " + p + "/admin/budgets budget.create",
 		"POST " + p + "/admin/model-mappings model_mapping.create", "POST " + p + "/admin/providers llm_provider.create",
 		"POST " + p + "/admin/rate-limits rate_limit.create", "POST " + p + "/admin/smart-models smart_model.create",
 		"POST " + p + "/user/api-keys api_key.create", "PUT " + p + "/admin/budgets/{id} budget.update",

@@ -1,9 +1,11 @@
 package records
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/durward-gateway/durward/storage"
@@ -11,7 +13,7 @@ import (
 
 const (
 	apiKeyColumns = `id, organization_id, name, prefix, hmac, scopes, COALESCE(user_id, ''), group_name, created_by, created_at,
-		expires_at, revoked_at, disabled, agent_id, made_with`
+		expires_at, revoked_at, disabled, agent_id, made_with, used_at`
 	apiKeySelect    = `SELECT ` + apiKeyColumns + ` FROM api_keys`
 	apiKeySQL       = apiKeySelect + ` WHERE organization_id = $1 AND id = $2`
 	apiKeyByHMACSQL = apiKeySelect + ` WHERE hmac = $1`
@@ -21,8 +23,9 @@ const (
 	insertKeySQL    = `INSERT INTO api_keys (id, organization_id, name, prefix, hmac, scopes, user_id, group_name, created_by, created_at,
 			expires_at, revoked_at, disabled, agent_id, made_with)
 		VALUES ($1, $2, $3, $4, $5, $6, NULLIF($7, ''), $8, $9, $10, $11, $12, $13, $14, $15)`
-	disableKeySQL = `UPDATE api_keys SET disabled = $3 WHERE organization_id = $1 AND id = $2`
-	revokeKeySQL  = `UPDATE api_keys SET revoked_at = $3 WHERE organization_id = $1 AND id = $2`
+	updateKeySQL = `UPDATE api_keys SET name = $3, scopes = $4, expires_at = $5, disabled = $6, prefix = $7, hmac = $8 WHERE organization_id = $1 AND id = $2`
+	noteKeySQL   = `UPDATE api_keys SET used_at = $3 WHERE organization_id = $1 AND id = $2 AND used_at < $3`
+	revokeKeySQL = `UPDATE api_keys SET revoked_at = $3 WHERE organization_id = $1 AND id = $2`
 	// $4 is the zero time.
 	revokeKeysOfUserSQL  = `UPDATE api_keys SET revoked_at = $3 WHERE organization_id = $1 AND user_id = $2 AND revoked_at = $4`
 	revokeKeysOfAgentSQL = `UPDATE api_keys SET revoked_at = $3 WHERE organization_id = $1 AND agent_id = $2 AND revoked_at = $4`
@@ -32,7 +35,7 @@ const (
 
 func scanAPIKey(r Row) (k storage.APIKey, err error) {
 	err = r.Scan(&k.ID, &k.OrganizationID, &k.Name, &k.Prefix, &k.HMAC, jsonColumn{&k.Scopes}, &k.UserID, &k.GroupName, &k.CreatedBy,
-		timeColumn{&k.CreatedAt}, timeColumn{&k.ExpiresAt}, timeColumn{&k.RevokedAt}, flagColumn{&k.Disabled}, &k.AgentID, &k.MadeWith)
+		timeColumn{&k.CreatedAt}, timeColumn{&k.ExpiresAt}, timeColumn{&k.RevokedAt}, flagColumn{&k.Disabled}, &k.AgentID, &k.MadeWith, timeColumn{&k.UsedAt})
 	return k, err
 }
 
@@ -119,14 +122,36 @@ func (s apiKeysStore) APIKeyByHMAC(ctx context.Context, hmac []byte) (h storage.
 	return h, nil
 }
 
-// DisableAPIKey implements storage.APIKeys.
-func (s apiKeysStore) DisableAPIKey(ctx context.Context, organization, id string, disabled bool) (storage.APIKey, error) {
+// UpdateAPIKey implements storage.APIKeys.
+func (s apiKeysStore) UpdateAPIKey(ctx context.Context, organization, id string, edit func(*storage.APIKey) error) (storage.APIKey, error) {
 	return s.changeAPIKey(ctx, organization, id, func(ctx context.Context, tx Tx, k *storage.APIKey) (bool, error) {
-		if k.Disabled == disabled {
+		edited := *k
+		edited.Scopes, edited.HMAC = slices.Clone(k.Scopes), slices.Clone(k.HMAC)
+		if err := edit(&edited); err != nil {
+			return false, err
+		}
+		if len(edited.HMAC) != storage.APIKeyHMACSize {
+			return false, fmt.Errorf("storing an API key: its HMAC has %d bytes, not %d", len(edited.HMAC), storage.APIKeyHMACSize)
+		}
+		edited.ExpiresAt = micros(edited.ExpiresAt)
+		if edited.Name == k.Name && slices.Equal(edited.Scopes, k.Scopes) && edited.ExpiresAt.Equal(k.ExpiresAt) && edited.Disabled == k.Disabled &&
+			edited.Prefix == k.Prefix && bytes.Equal(edited.HMAC, k.HMAC) {
 			return false, nil
 		}
-		k.Disabled = disabled
-		return true, execOne(ctx, tx, disableKeySQL, organization, id, boolean(disabled))
+		k.Name, k.Scopes, k.ExpiresAt, k.Disabled, k.Prefix, k.HMAC = edited.Name, edited.Scopes, edited.ExpiresAt, edited.Disabled, edited.Prefix, edited.HMAC
+		scopes, err := jsonTexts(k.Scopes, k.Scopes...)
+		if err != nil {
+			return false, fmt.Errorf("storing an API key's scopes: %w", err)
+		}
+		return true, execOne(ctx, tx, updateKeySQL, organization, id, k.Name, scopes, k.ExpiresAt.UnixMicro(), boolean(k.Disabled), k.Prefix, k.HMAC)
+	})
+}
+
+// NoteAPIKey implements storage.APIKeys.
+func (s apiKeysStore) NoteAPIKey(ctx context.Context, organization, id string, at time.Time) error {
+	return s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
+		_, err := tx.Exec(ctx, noteKeySQL, organization, id, at.UnixMicro())
+		return err
 	})
 }
 

@@ -50,7 +50,10 @@ func TestRevokedKeyIsDurable(t *testing.T) {
 			return err
 		},
 		"its user": func() error { _, err := s.RevokeUser(t.Context(), k.OrganizationID, k.UserID, keyTime); return err },
-		"disabled": func() error { _, err := s.DisableAPIKey(t.Context(), k.OrganizationID, k.ID, true); return err },
+		"disabled": func() error {
+			_, err := s.UpdateAPIKey(t.Context(), k.OrganizationID, k.ID, func(k *storage.APIKey) error { k.Disabled = true; return nil })
+			return err
+		},
 	} {
 		if err := revoke(); !errors.Is(err, storage.ErrUnavailable) {
 			t.Errorf("%s: got %v", name, err)

@@ -3,6 +3,7 @@ package storagetest
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -163,7 +164,7 @@ func testAPIKeyLife(t *testing.T, b *bundle) {
 		equal(t, got, want)
 	}
 	for _, disabled := range []bool{true, true, false, false, true} {
-		got, err := b.DisableAPIKey(ctx, b.orgA, want.ID, disabled)
+		got, err := b.UpdateAPIKey(ctx, b.orgA, want.ID, func(k *storage.APIKey) error { k.Disabled = disabled; return nil })
 		noError(t, err)
 		want.Disabled = disabled
 		equal(t, got, want)
@@ -179,7 +180,7 @@ func testAPIKeyLife(t *testing.T, b *bundle) {
 		noError(t, err)
 		equal(t, got, want)
 	}
-	got, err := b.DisableAPIKey(ctx, b.orgA, want.ID, false)
+	got, err := b.UpdateAPIKey(ctx, b.orgA, want.ID, func(k *storage.APIKey) error { k.Disabled = false; return nil })
 	noError(t, err)
 	want.Disabled = false
 	equal(t, got, want)
@@ -197,6 +198,72 @@ func testAPIKeyLife(t *testing.T, b *bundle) {
 	got, err = b.APIKey(ctx, b.orgA, shared.ID)
 	noError(t, err)
 	equal(t, got, shared)
+}
+
+// testUpdateAPIKey checks that an edit changes what it may and nothing else, that a new secret replaces the former one, and
+// that only a change is reported.
+func testUpdateAPIKey(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	want := b.apiKey(t, b.orgA, b.userA1)
+	told := 0
+	defer b.OnChange(func(string) { told++ })()
+	former, next := want.HMAC, newAPIKey(b.orgA, "").HMAC
+	for range 2 {
+		got, err := b.UpdateAPIKey(ctx, b.orgA, want.ID, func(k *storage.APIKey) error {
+			k.Name, k.Scopes, k.ExpiresAt, k.Disabled, k.Prefix, k.HMAC = "Other", []string{"llm"}, start.Add(2*time.Hour+time.Nanosecond), true, "dw-67890", next
+			k.UserID, k.GroupName, k.AgentID, k.MadeWith, k.RevokedAt, k.CreatedAt, k.UsedAt = b.userA2, "crew", b.unknown, "other", start, start.Add(time.Hour), start
+			return nil
+		})
+		noError(t, err)
+		want.Name, want.Scopes, want.ExpiresAt, want.Disabled, want.Prefix, want.HMAC = "Other", []string{"llm"}, start.Add(2*time.Hour), true, "dw-67890", next
+		equal(t, got, want)
+		got, err = b.APIKey(ctx, b.orgA, want.ID)
+		noError(t, err)
+		equal(t, got, want)
+	}
+	equal(t, told, 1)
+	_, err := b.APIKeyByHMAC(ctx, former)
+	wantError(t, err, storage.ErrNotFound)
+	holder, err := b.APIKeyByHMAC(ctx, next)
+	noError(t, err)
+	equal(t, holder.ID, want.ID)
+	other := b.apiKey(t, b.orgB, b.userB1)
+	for name, edit := range map[string]func(*storage.APIKey) error{
+		"an error": func(k *storage.APIKey) error { k.Name = "x"; return errEdit }, "no secret": func(k *storage.APIKey) error { k.HMAC = nil; return nil },
+		"another's secret": func(k *storage.APIKey) error { k.HMAC = other.HMAC; return nil },
+	} {
+		if _, err := b.UpdateAPIKey(ctx, b.orgA, want.ID, edit); err == nil {
+			t.Errorf("%s was stored", name)
+		}
+	}
+	got, err := b.APIKey(ctx, b.orgA, want.ID)
+	noError(t, err)
+	equal(t, got, want)
+}
+
+var errEdit = errors.New("no edit")
+
+// testNoteAPIKey checks that uses of a key go forward only, report no change, and touch nothing else.
+func testNoteAPIKey(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	want := b.apiKey(t, b.orgA, b.userA1)
+	told := 0
+	defer b.OnChange(func(string) { told++ })()
+	for _, at := range []time.Time{start, start.Add(time.Minute + time.Nanosecond), start} {
+		noError(t, b.NoteAPIKey(ctx, b.orgA, want.ID, at))
+		if at := at.Truncate(time.Microsecond); at.After(want.UsedAt) {
+			want.UsedAt = at
+		}
+		got, err := b.APIKey(ctx, b.orgA, want.ID)
+		noError(t, err)
+		equal(t, got, want)
+	}
+	equal(t, told, 0)
+	noError(t, b.NoteAPIKey(ctx, b.orgB, want.ID, start.Add(time.Hour)))
+	noError(t, b.NoteAPIKey(ctx, b.orgA, b.unknown, start))
+	got, err := b.APIKey(ctx, b.orgA, want.ID)
+	noError(t, err)
+	equal(t, got, want)
 }
 
 // testRevokeUserKeys checks that the keys that stand for a revoked user end with their tokens.

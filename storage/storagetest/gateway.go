@@ -79,8 +79,13 @@ type gatewayWrite struct {
 func (b *bundle) gatewayWrites() []gatewayWrite {
 	at := start.Add(time.Hour)
 	return []gatewayWrite{
-		{"DisableAPIKey", func(ctx context.Context, organization string, g governed) error {
-			_, err := b.DisableAPIKey(ctx, organization, g.key.ID, true)
+		{"UpdateAPIKey", func(ctx context.Context, organization string, g governed) error {
+			_, err := b.UpdateAPIKey(ctx, organization, g.key.ID, func(k *storage.APIKey) error { k.Disabled = true; return nil })
+			return err
+		}},
+		{"RotateAPIKey", func(ctx context.Context, organization string, g governed) error {
+			rotated := sha256.Sum256([]byte(g.key.ID + " rotated"))
+			_, err := b.UpdateAPIKey(ctx, organization, g.key.ID, func(k *storage.APIKey) error { k.HMAC = rotated[:]; return nil })
 			return err
 		}},
 		{"RevokeAPIKey", func(ctx context.Context, organization string, g governed) error {

@@ -124,6 +124,8 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"API keys/K03 a shared prefix", testAPIKeyPrefixes},
 		{"API keys/valid", testAPIKeyValid},
 		{"API keys/K05 disabled and revoked", testAPIKeyLife},
+		{"API keys/edits and new secrets", testUpdateAPIKey},
+		{"API keys/uses", testNoteAPIKey},
 		{"API keys/end with their user's tokens", testRevokeUserKeys},
 		{"API keys/made while their user is revoked", testRevokeUserKeyRace},
 		{"API keys/K08 revoked with its record", testRevocationRecord},

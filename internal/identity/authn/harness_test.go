@@ -20,13 +20,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // watchedStore counts look-ups, and fails or answers otherwise where a test wants it.
 type watchedStore struct {
 	storage.Store
-	resolved, users, agents, keys atomic.Int64
-	revokedAt                     time.Time // of every user; zero: the store's
-	agentsFail, keysFail          error
-	keysOf                        string // the organization of every key; "": the store's
-	full                          bool   // there is no room for another agent
-	registered                    int
-	resolving                     func() // is called before a user is resolved; nil: nothing
+	resolved, users, agents, keys, noted atomic.Int64
+	revokedAt                            time.Time // of every user; zero: the store's
+	agentsFail, keysFail                 error
+	keysOf                               string // the organization of every key; "": the store's
+	full                                 bool   // there is no room for another agent
+	registered                           int
+	resolving                            func() // is called before a user is resolved; nil: nothing
 }
 
 func (s *watchedStore) ResolveUser(ctx context.Context, c storage.UserClaim, now time.Time) (storage.User, error) {
@@ -75,6 +75,11 @@ func (s *watchedStore) APIKeyByHMAC(ctx context.Context, hmac []byte) (storage.A
 		holder.OrganizationID = s.keysOf
 	}
 	return holder, err
+}
+
+func (s *watchedStore) NoteAPIKey(ctx context.Context, organization, id string, at time.Time) error {
+	s.noted.Add(1)
+	return s.Store.NoteAPIKey(ctx, organization, id, at)
 }
 
 // notes stands for what the package's user notes about a bearer. It has a size, so that two of them are told apart.

@@ -63,7 +63,15 @@ func (a *Authenticator) Key(ctx context.Context, raw, remote string) (Bearer, er
 	if err != nil {
 		return Bearer{}, err
 	}
-	return a.ownerOf(ctx, home, mark)
+	bearer, err := a.ownerOf(ctx, home, mark)
+	if errors.Is(err, errUnknownKey) {
+		// The key got a new secret. This one is a guess from now on, and each guess costs a look-up.
+		home.from.Store(0)
+		if err := m.wrongCredential(attempt); err != nil {
+			return Bearer{}, err
+		}
+	}
+	return bearer, err
 }
 
 // ownerOf returns the owner of a key, when the key is valid now.
@@ -124,7 +132,32 @@ func (m *Memory) loadKey(ctx context.Context, home *keyHome, digest []byte) (*kn
 	}
 	known := newKnownKey(holder, m.now())
 	known.home, known.notes = home, m.newNotes()
+	m.noteUse(ctx, known)
 	return known, nil
+}
+
+// noteUse notes the use of a key in the background. It is called where the store is asked about the key anyway, once a minute
+// at most: requests that know the key have nothing to do with it.
+func (m *Memory) noteUse(ctx context.Context, known *knownKey) {
+	now := m.now()
+	if known.good(now) != nil || now.Sub(known.key.UsedAt) < keyUsesEvery {
+		return
+	}
+	m.noting.Lock()
+	defer m.noting.Unlock()
+	if m.closed || now.Sub(m.noted[known.key.ID]) < keyUsesEvery {
+		return
+	}
+	if len(m.noted) >= keptKeys {
+		clear(m.noted) // the store has the times
+	}
+	m.noted[known.key.ID] = now
+	m.notes.Go(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout) // the request does not wait for it
+		defer cancel()
+		// A note that is lost is made up for by the next use.
+		_ = m.store.NoteAPIKey(ctx, known.key.OrganizationID, known.key.ID, now)
+	})
 }
 
 // good returns an error that is token.ErrInvalid when the key is not valid at a time.

@@ -143,6 +143,98 @@ func withChecksum(t *testing.T, body string) string {
 	return body + string(text)
 }
 
+// TestRotatedKey checks that the former secret of a key is refused at once, to calls under way too, and that going on with it
+// counts as guessing: each look-up costs.
+func TestRotatedKey(t *testing.T) {
+	k := newKeyDoor(t)
+	raw, id := k.Make(nil)
+	running, err := k.use(raw, here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := apikey.New()
+	if _, err := k.store.UpdateAPIKey(t.Context(), authntest.OrganizationID, id, func(s *storage.APIKey) error { s.HMAC = k.Digester.Digest(next); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.use(raw, here); !errors.Is(err, token.ErrInvalid) {
+		t.Errorf("%v", err)
+	}
+	if err := k.Renew(t.Context(), running); !errors.Is(err, token.ErrInvalid) {
+		t.Errorf("a call under way: %v", err)
+	}
+	if b, err := k.use(next.Reveal(), here); err != nil || b.Caller().Key.ID != id {
+		t.Errorf("the new one: %v", err)
+	}
+	var limited *TooManyFailures
+	for range 1000 {
+		if _, err = k.use(raw, "198.51.100.7:1"); errors.As(err, &limited) {
+			break
+		}
+	}
+	if limited == nil {
+		t.Errorf("it may be tried without an end: %v", err)
+	}
+}
+
+// TestKeyUses checks that a use of a key is noted, seldom, and that no key that is refused is noted.
+func TestKeyUses(t *testing.T) {
+	k := newKeyDoor(t)
+	raw, id := k.Make(nil)
+	over, overID := k.Make(func(s *storage.APIKey) { s.Disabled = true })
+	used := func(id string) time.Time {
+		t.Helper()
+		k.memory.notes.Wait()
+		key, err := k.store.APIKey(t.Context(), authntest.OrganizationID, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key.UsedAt
+	}
+	if at := used(id); !at.IsZero() {
+		t.Errorf("used before its use: %s", at)
+	}
+	for range 100 {
+		if _, err := k.use(raw, here); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := used(id)
+	if n := k.store.noted.Load(); n != 1 {
+		t.Errorf("100 uses were noted %d times", n)
+	}
+	if first.IsZero() || time.Since(first) > time.Hour {
+		t.Errorf("used at %s", first)
+	}
+	// Whatever makes the state be read again, a note is not repeated for a while.
+	if _, err := k.store.UpdateAPIKey(t.Context(), authntest.OrganizationID, id, func(s *storage.APIKey) error { s.Name = "x"; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.use(raw, here); err != nil {
+		t.Fatal(err)
+	}
+	if at := used(id); !at.Equal(first) {
+		t.Errorf("noted again at once: %s", at)
+	}
+	_, _ = k.use(over, here)
+	if at := used(overID); !at.IsZero() {
+		t.Errorf("a refused key was used at %s", at)
+	}
+	k.turned.Add(int64(keyUsesEvery + time.Second))
+	if _, err := k.use(raw, here); err != nil {
+		t.Fatal(err)
+	}
+	if at := used(id); !at.After(first.Add(keyUsesEvery)) {
+		t.Errorf("a later use is not noted: %s after %s", at, first)
+	}
+	k.memory.noting.Lock()
+	k.memory.closed = true
+	k.memory.noting.Unlock()
+	k.memory.noteUse(t.Context(), &knownKey{key: storage.APIKey{ID: overID, OrganizationID: authntest.OrganizationID}})
+	if at := used(overID); !at.IsZero() {
+		t.Error("a closed memory writes")
+	}
+}
+
 // TestK02RevokedKeysAreRefusedAtOnce checks that a revoked key is refused from the moment on that the store has the
 // revocation, whoever writes it.
 func TestK02RevokedKeysAreRefusedAtOnce(t *testing.T) {
@@ -152,7 +244,7 @@ func TestK02RevokedKeysAreRefusedAtOnce(t *testing.T) {
 			return err
 		},
 		"disabled": func(k *keyDoor, id string) error {
-			_, err := k.store.DisableAPIKey(t.Context(), authntest.OrganizationID, id, true)
+			_, err := k.store.UpdateAPIKey(t.Context(), authntest.OrganizationID, id, func(k *storage.APIKey) error { k.Disabled = true; return nil })
 			return err
 		},
 		"its user revoked": func(k *keyDoor, _ string) error {
@@ -190,7 +282,7 @@ func TestK02RevokedKeysAreRefusedAtOnce(t *testing.T) {
 				t.Errorf("another key: %v", err)
 			}
 			if name == "disabled" {
-				if _, err := k.store.DisableAPIKey(t.Context(), authntest.OrganizationID, id, false); err != nil {
+				if _, err := k.store.UpdateAPIKey(t.Context(), authntest.OrganizationID, id, func(k *storage.APIKey) error { k.Disabled = false; return nil }); err != nil {
 					t.Fatal(err)
 				}
 				if _, err := k.use(raw, here); err != nil {

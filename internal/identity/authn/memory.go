@@ -3,6 +3,7 @@ package authn
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/durward-gateway/durward/internal/cache"
@@ -20,6 +21,7 @@ type Store interface {
 	AgentByClient(ctx context.Context, organization, issuer, externalID string) (storage.Agent, error)
 	RegisterAgent(ctx context.Context, a storage.Agent, limit int) (storage.Agent, error)
 	APIKeyByHMAC(ctx context.Context, hmac []byte) (storage.APIKeyHolder, error)
+	NoteAPIKey(ctx context.Context, organization, id string, at time.Time) error
 }
 
 // These are the numbers of facts that are kept in memory. A verified token takes about 1 KiB, a key too, and a person
@@ -35,6 +37,9 @@ const (
 	// keysKnownFor is the time after which the store is asked about a key again, because the tokens of its user may say
 	// something new by then.
 	keysKnownFor = time.Minute
+	// keyUsesEvery is the time between two notes of a key's use, and noteTimeout bounds one.
+	keyUsesEvery = 5 * time.Minute
+	noteTimeout  = 5 * time.Second
 )
 
 // MemoryOptions holds the dependencies of a Memory. All but NewNotes are required.
@@ -71,13 +76,19 @@ type Memory struct {
 	states *cache.Cache[*knownKey]
 	// wrong counts wrong credentials.
 	wrong *bruteforce.Guesses
+	// noting guards what is known about notes of keys' uses: when each was noted last, by the key's id, and that none begins
+	// any more. notes are those that are being written.
+	noting sync.Mutex
+	noted  map[string]time.Time
+	closed bool
+	notes  sync.WaitGroup
 	// closers close the caches.
 	closers []func()
 }
 
 // NewMemory makes a memory.
 func NewMemory(o MemoryOptions) (_ *Memory, err error) {
-	m := &Memory{epochs: o.Epochs, store: o.Store, now: o.Now, newNotes: o.NewNotes, wrong: bruteforce.New(o.Now)}
+	m := &Memory{epochs: o.Epochs, store: o.Store, now: o.Now, newNotes: o.NewNotes, wrong: bruteforce.New(o.Now), noted: make(map[string]time.Time)}
 	if m.newNotes == nil {
 		m.newNotes = func() any { return nil }
 	}
@@ -120,6 +131,10 @@ func newCache[V any](m *Memory, what string, options cache.Options[V]) (*cache.C
 
 // Close frees the memory. Authenticators that use it prove nobody afterwards.
 func (m *Memory) Close() {
+	m.noting.Lock()
+	m.closed = true
+	m.noting.Unlock()
+	m.notes.Wait()
 	for _, closeCache := range m.closers {
 		closeCache()
 	}
