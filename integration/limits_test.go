@@ -49,6 +49,15 @@ func TestRateLimits(t *testing.T) {
 	if subjects := status[0]["subjects"].(members); subjects["active"] != 2.0 {
 		t.Errorf("%v", subjects)
 	}
+	for _, who := range []struct {
+		token string
+		used  any
+	}{{g.token(alice), 2.0}, {g.token(bob), 1.0}} {
+		mine := g.object(who.token, http.MethodGet, "/api/limits/mine", nil)["rate_limits"].([]any)
+		if own := mine[0].(members); len(mine) != 1 || own["rpm_used"] != who.used || own["rpm_limit"] != 2.0 || own["shared"] != false {
+			t.Errorf("%v", mine)
+		}
+	}
 	g.mustReload(g.written())
 	refused()
 	g.object(boss, http.MethodPut, path, members{"requests_per_minute": 3})

@@ -1,18 +1,17 @@
 package gatewayapi
 
 import (
-	"encoding/json"
 	"regexp"
 	"strconv"
 	"strings"
 
-	"github.com/durward-gateway/durward/internal/api/schema"
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/strictjson"
+	"github.com/durward-gateway/durward/modules/app/routes"
 )
 
 // amountDigits is the number of decimals of an amount: it is stored in billionths of the price table's currency unit.
-const amountDigits = 9
+const amountDigits = routes.AmountDigits
 
 // amountText is the pattern of an amount below a billion: no sign, no exponent, no digit that would be rounded.
 var amountText = regexp.MustCompile(`\A(0|[1-9][0-9]{0,8})(\.[0-9]{1,9})?\z`)
@@ -46,17 +45,4 @@ func parseAmount(text string) (int64, bool) {
 }
 
 // amount is an amount in billionths, shown as a decimal number.
-type amount int64
-
-// JSONSchema implements schema.Described.
-func (amount) JSONSchema() *schema.Schema { return &schema.Schema{Type: schema.Types{schema.Number}} }
-
-// MarshalJSON implements json.Marshaler.
-func (a amount) MarshalJSON() ([]byte, error) {
-	text := strconv.FormatInt(int64(a), 10)
-	if missing := amountDigits + 1 - len(text); missing > 0 {
-		text = strings.Repeat("0", missing) + text
-	}
-	at := len(text) - amountDigits
-	return json.RawMessage(strings.TrimSuffix(strings.TrimRight(text[:at]+"."+text[at:], "0"), ".")), nil
-}
+type amount = routes.Amount

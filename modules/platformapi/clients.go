@@ -4,6 +4,7 @@ import (
 	"github.com/durward-gateway/durward/internal/api/slug"
 	"github.com/durward-gateway/durward/internal/api/snippets"
 	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/identity/refused"
 	"github.com/durward-gateway/durward/modules/app/paths"
 )
 
@@ -28,4 +29,17 @@ func clientSnippets(q *request) (any, error) {
 	}
 	address := q.Core.PublicURL + paths.MCPPrefix + server.Slug
 	return snippetsView{Server: server.Slug, URL: address, Data: snippets.For(address, server.Slug)}, nil
+}
+
+// refusedTokensView is the answer of GET /api/refused-tokens.
+type refusedTokensView struct {
+	Tokens []refused.Entry `json:"tokens"`
+}
+
+// listRefusedTokens shows the tokens that this node refused within the last hour.
+func listRefusedTokens(q *request) (any, error) {
+	if err := q.Shape(); err != nil {
+		return nil, err
+	}
+	return refusedTokensView{append([]refused.Entry{}, q.Core.Refused.SeenBy(q.Call.Caller)...)}, nil
 }

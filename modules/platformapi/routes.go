@@ -37,6 +37,7 @@ const (
 	organizationPath  = organizationsPath + "/{organization_id}"
 	refusedPath       = "/api/refused-tokens"
 	snippetsPath      = "/api/clients/snippets"
+	limitsPath        = "/api/limits"
 )
 
 // table is every address that this handler serves. Beside its path a route declares who may call it, whose objects it
@@ -171,6 +172,9 @@ var table = routes.MustTable(
 		Gives("Shows where the audit log stands: the newest record, what is not in the store yet, the last checkpoint.", auditStatusView{}),
 	routes.At(http.MethodGet, auditPath+"/export", routes.Admin, routes.OwnOrganization, routes.AuditRead, exportAudit).
 		Writes("Exports the audit log, oldest first, with the hashes that chain its records.", "application/x-ndjson"),
+
+	routes.At(http.MethodGet, limitsPath+"/mine", routes.User, routes.OwnOrganization, routes.AuditRead, listOwnLimits).
+		Gives("Shows the rate limits and budgets that bound you, and how full they are.", ownLimitsView{}),
 
 	routes.At(http.MethodGet, refusedPath, routes.Admin, routes.OwnOrganization, routes.AuditRead, listRefusedTokens).
 		Gives("Lists the tokens that were refused last, with their claims and what would accept them.", refusedTokensView{}),

@@ -71,6 +71,16 @@ func (a *Admitter) Status(ctx context.Context, organization string) ([]limit.Sta
 	return a.engine.Status(ctx, set)
 }
 
+// StatusOf returns the limits that count a subject, with their use in the last minute. Errors are the store's and the
+// coordinator's.
+func (a *Admitter) StatusOf(ctx context.Context, organization string, s *limit.Subject) ([]limit.Status, error) {
+	set, err := a.book.Set(ctx, organization)
+	if err != nil {
+		return nil, err
+	}
+	return a.engine.StatusOf(ctx, set, s)
+}
+
 // FailsOpen reports whether this node allows whole limits, and not only its share, while it counts alone.
 func (a *Admitter) FailsOpen() bool {
 	return a != nil && a.coordinator != nil && a.coordinator.FailsOpen()

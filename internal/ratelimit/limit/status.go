@@ -70,6 +70,30 @@ func (e *Engine) Status(ctx context.Context, s *Set) ([]Status, error) {
 	return out, nil
 }
 
+// StatusOf returns the limits of the set that count a subject, in their order, with what the counters that enforce them hold
+// for it. Nothing is told about other subjects of a limit that counts each apart.
+func (e *Engine) StatusOf(ctx context.Context, s *Set, subject *Subject) ([]Status, error) {
+	hits := s.index.Match(subject)
+	out := make([]Status, len(hits))
+	var keys []window.Key
+	for i, h := range hits {
+		l, member := &s.limits[h.Index], s.member(h.Subject)
+		out[i] = Status{Limit: l.RateLimit, Apart: l.apart}
+		keys = append(keys, window.NewKey(l.requests, member), window.NewKey(l.tokens, member))
+	}
+	used := make([]int64, len(keys))
+	v, err := e.coordinator.Used(ctx, keys, used)
+	if err != nil {
+		return nil, fmt.Errorf("reading rate limits: %w", err)
+	}
+	for i := range out {
+		out[i].Degraded, out[i].Requests.Used, out[i].Tokens.Used = v.Degraded, used[2*i], used[2*i+1]
+		out[i].Requests.fill(out[i].Limit.RequestsPerMinute)
+		out[i].Tokens.fill(out[i].Limit.TokensPerMinute)
+	}
+	return out, nil
+}
+
 // fill computes the other fields of a gauge from its Used.
 func (g *Gauge) fill(limit *int64) {
 	switch {

@@ -22,6 +22,7 @@ var groups = map[string]openapi.Tag{
 	"sessions":         {Name: "sessions", Description: "Logins of users with OAuth clients at this gateway."},
 	"refused-tokens":   {Name: "refused tokens", Description: "Tokens that were refused, for setting up an identity provider."},
 	"api-keys":         {Name: "API keys", Description: "Keys for models, and for MCP servers."},
+	"limits":           {Name: "rate limits", Description: "Limits of requests and tokens in a minute, and their counters."},
 	"rate-limits":      {Name: "rate limits", Description: "Limits of requests and tokens in a minute, and their counters."},
 	"budgets":          {Name: "budgets", Description: "Amounts of money that models may cost in a period."},
 	"usage":            {Name: "usage", Description: "Requests, tokens and cost that were counted."},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/internal/llm/metering"
+	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/modules/app/settings"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -74,6 +75,14 @@ func (u *Usage) Reserve(ctx context.Context, c metering.Call) (*metering.Hold, *
 		return nil, nil, nil
 	}
 	return u.book.meter.Reserve(ctx, c, u.prices)
+}
+
+// Spendings returns the budgets that a subject spends, see metering.Meter.Spendings.
+func (u *Usage) Spendings(ctx context.Context, organization string, subject limit.Subject) ([]metering.Spending, error) {
+	if u == nil {
+		return nil, nil
+	}
+	return u.book.meter.Spendings(ctx, organization, subject)
 }
 
 // flushForReaders is the longest time that a reader of the books waits for this node's last entries.
