@@ -12,6 +12,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/identity/apikey"
 	"github.com/durward-gateway/durward/internal/identity/bruteforce"
+	"github.com/durward-gateway/durward/internal/identity/caller"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -62,7 +63,7 @@ func TestK07DoorsOfKeys(t *testing.T) {
 					t.Errorf("%s: %d instead of %d: %s", tc.path, got.status, want, got.body)
 				}
 				for _, call := range g.calls() {
-					if call.Caller == nil || call.Caller.Key == nil || call.Caller.Admin || call.Caller.Roles != nil || call.Agent != nil {
+					if call.Caller == nil || call.Caller.Key == nil || call.Caller.Powers != (caller.Powers{}) || call.Caller.Roles != nil || call.Agent != nil {
 						t.Errorf("%s: caller %+v", tc.path, call.Caller)
 					}
 				}

@@ -96,7 +96,9 @@ func (i *Identity) Verifier() *token.Verifier { return i.verifier }
 
 // Rules implements app.Identity.
 func (i *Identity) Rules() caller.Rules {
-	return caller.Rules{Mapping: caller.Mapping{Issuer: ownerIssuer}, AdminRole: "admin"}
+	return caller.Rules{Mapping: caller.Mapping{Issuer: ownerIssuer}, Roles: caller.RoleNames{
+		Admin: "admin", Auditor: "auditor", PolicyEditor: "policy_editor", Operator: "operator",
+	}}
 }
 
 // Handler implements app.DevelopmentIdentity.

@@ -21,6 +21,7 @@ import (
 	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/identity/authn"
+	"github.com/durward-gateway/durward/internal/identity/caller"
 	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/llm/smart"
 	"github.com/durward-gateway/durward/internal/policy/approval"
@@ -134,7 +135,7 @@ func (a *api) caller(organization, name string, admin bool) *authn.Caller {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	return &authn.Caller{Issuer: issuer, Subject: name, OrganizationID: o.ID, UserID: u.ID, Admin: admin, Agent: "console"}
+	return &authn.Caller{Issuer: issuer, Subject: name, OrganizationID: o.ID, UserID: u.ID, Powers: caller.Powers{Admin: admin}, Agent: "console"}
 }
 
 // answer is a response, read.

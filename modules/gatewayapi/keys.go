@@ -135,7 +135,7 @@ var errKeyClient = routes.Refused(gateway.Forbidden,
 // the key.
 func (q *request) keyAgent(o *validate.Object) string {
 	id := o.UUID("agent_id", validate.Nullable).Value
-	if id != "" && !q.Call.Caller.Admin {
+	if id != "" && !q.May(routes.Admin) {
 		o.Report(validate.ValueError, "Value error, only administrators make keys for an agent", "agent_id")
 		return ""
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/identity/authn"
+	"github.com/durward-gateway/durward/internal/identity/caller"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -63,8 +64,14 @@ func TestRoles(t *testing.T) {
 	everyRoute(func(r *routes.Route[*request], path string) {
 		t.Run("R01 "+r.Method+" "+path, func(t *testing.T) {
 			a.t = t
-			if r.Role == routes.Admin {
-				a.do(a.alice, r.Method, path, `{broken`).wantError(http.StatusForbidden, gateway.Forbidden)
+			for name, powers := range map[string]caller.Powers{"user": {}, "auditor": {Auditor: true}, "policy editor": {PolicyEditor: true}, "operator": {Operator: true}} {
+				who := *a.alice
+				who.Powers = powers
+				w := a.do(&who, r.Method, path, `{broken`)
+				refused := w.status == http.StatusForbidden && strings.Contains(w.body, "This needs the role of an administrator")
+				if may := r.Role == routes.User || powers.Auditor && r.Audit == routes.AuditRead; refused == may {
+					t.Errorf("for the %s: %d %s", name, w.status, w.body)
+				}
 			}
 			if r.Role == routes.Public {
 				t.Error("nothing here is public")

@@ -26,6 +26,9 @@ import (
 //		organization <slug>
 //		scopes <scope...>
 //		admin_role <name>
+//		auditor_role <name>
+//		policy_editor_role <name>
+//		operator_role <name>
 //		shared_organizations <id...>
 //		login_client <id> [<secret reference>]
 //		id_jag
@@ -72,6 +75,12 @@ func (o *OIDC) unmarshalWord(d *caddyfile.Dispenser) error {
 		return arguments.Append(d, &o.Scopes)
 	case "admin_role":
 		return unmarshalText(d, &o.AdminRole)
+	case "auditor_role":
+		return unmarshalText(d, &o.AuditorRole)
+	case "policy_editor_role":
+		return unmarshalText(d, &o.PolicyEditorRole)
+	case "operator_role":
+		return unmarshalText(d, &o.OperatorRole)
 	case "leeway":
 		return unmarshalDuration(d, &o.Leeway)
 	case "max_lifetime":
@@ -89,8 +98,8 @@ func (o *OIDC) unmarshalWord(d *caddyfile.Dispenser) error {
 	case "connect_check":
 		return unmarshalText(d, &o.ConnectCheck)
 	}
-	return d.Errf("unrecognized word %q in identity oidc; known are admin_role, algorithms, aud_single, audience, claim, "+
-		"claim_separator, connect_check, id_jag, leeway, login_client, max_lifetime, max_token_age, organization, require_typ, scopes, shared_organizations", word)
+	return d.Errf("unrecognized word %q in identity oidc; known are admin_role, algorithms, aud_single, audience, auditor_role, claim, "+
+		"claim_separator, connect_check, id_jag, leeway, login_client, max_lifetime, max_token_age, operator_role, organization, policy_editor_role, require_typ, scopes, shared_organizations", word)
 }
 
 func (o *OIDC) unmarshalAudience(d *caddyfile.Dispenser) error {

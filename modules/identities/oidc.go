@@ -4,6 +4,7 @@
 package identities
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -83,6 +84,16 @@ type OIDC struct {
 
 	// The role of administrators. Default: `admin`.
 	AdminRole string `json:"admin_role,omitempty"`
+
+	// The role of auditors, who read everything that administrators read and change nothing. Default: none, and nobody is
+	// an auditor.
+	AuditorRole string `json:"auditor_role,omitempty"`
+
+	// The role of policy editors, who edit policies and accept tools. Default: none, and nobody is one.
+	PolicyEditorRole string `json:"policy_editor_role,omitempty"`
+
+	// The role of operators, who manage servers, the directory, connections and agents. Default: none, and nobody is one.
+	OperatorRole string `json:"operator_role,omitempty"`
 
 	// Ids of organizations that belong to other issuers and that this issuer's tokens may name too. Default: none.
 	SharedOrganizations []string `json:"shared_organizations,omitempty"`
@@ -195,15 +206,13 @@ func (o *OIDC) IssuerID() string { return o.Issuer }
 
 // Rules implements app.Identity.
 func (o *OIDC) Rules() caller.Rules {
-	role := o.AdminRole
-	if role == "" {
-		role = "admin"
-	}
 	return caller.Rules{
 		Mapping: caller.Mapping{
 			Paths: o.paths, Separator: o.ClaimSeparator, Organization: o.organization, SharedOrganizations: o.SharedOrganizations,
 		},
-		AdminRole: role,
+		Roles: caller.RoleNames{
+			Admin: cmp.Or(o.AdminRole, "admin"), Auditor: o.AuditorRole, PolicyEditor: o.PolicyEditorRole, Operator: o.OperatorRole,
+		},
 	}
 }
 

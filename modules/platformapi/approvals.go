@@ -57,10 +57,10 @@ func (q *request) approvalView(a storage.Approval) (approvalView, error) {
 	return v, err
 }
 
-// listApprovals lists the caller's held calls; an administrator sees those of all users.
+// listApprovals lists the caller's held calls; administrators and auditors see those of all users.
 func listApprovals(q *request) (any, error) {
 	filter := storage.ApprovalFilter{OrganizationID: q.Organization(), Page: q.Page()}
-	if !q.Call.Caller.Admin {
+	if !q.May(routes.Auditor) {
 		filter.UserID = q.Call.Caller.UserID
 	}
 	for _, word := range q.Query.Enums("status", string(storage.ApprovalPending), string(storage.ApprovalApproved),
@@ -94,7 +94,7 @@ func getApproval(q *request) (any, error) {
 	if err != nil {
 		return nil, routes.Missing(err, errNoApproval)
 	}
-	if a.UserID != q.Call.Caller.UserID && !q.Call.Caller.Admin {
+	if a.UserID != q.Call.Caller.UserID && !q.May(routes.Auditor) {
 		return nil, errNoApproval
 	}
 	return q.approvalView(a)

@@ -85,8 +85,8 @@ type setOf struct{ serverID, draftID string }
 func (x *explainer) explain(asked *question) (explanation, error) {
 	v := explanation{Notes: []string{}, Conditions: []conditionView{}, Shadow: []shadowView{}, Displaced: []string{}}
 	other := asked.userID != "" && asked.userID != x.Call.Caller.UserID
-	if (other || asked.roles.Set() || asked.groups.Set()) && !x.Call.Caller.Admin {
-		return v, routes.Refused(gateway.Forbidden, "Only an administrator may ask for another user, or with other roles and groups")
+	if (other || asked.roles.Set() || asked.groups.Set()) && !x.May(routes.PolicyEditor) {
+		return v, routes.Refused(gateway.Forbidden, "Only administrators, auditors and policy editors may ask for another user, or with other roles and groups")
 	}
 	draft, err := x.draft(asked)
 	if err != nil {

@@ -27,6 +27,7 @@ import (
 	"github.com/durward-gateway/durward/internal/credential/oauth"
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/identity/authn"
+	"github.com/durward-gateway/durward/internal/identity/caller"
 	"github.com/durward-gateway/durward/internal/identity/refused"
 	"github.com/durward-gateway/durward/internal/mcp/pinning"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
@@ -190,7 +191,7 @@ func (a *api) caller(organization, name string, admin bool) *authn.Caller {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	return &authn.Caller{Issuer: issuer, Subject: name, OrganizationID: o.ID, UserID: u.ID, Admin: admin, Agent: console}
+	return &authn.Caller{Issuer: issuer, Subject: name, OrganizationID: o.ID, UserID: u.ID, Powers: caller.Powers{Admin: admin}, Agent: console}
 }
 
 // answer is a response, read.

@@ -68,7 +68,7 @@ func (h *Handler) refuseConnect(w http.ResponseWriter, r *http.Request, err erro
 	case errors.As(err, &configuration):
 		h.logger.Warn("no OAuth client can be had for a server", zap.Error(configuration.Cause))
 		text := noOAuthClient
-		if call, ok := app.CallOf(r); ok && call.Caller.Admin {
+		if call, ok := app.CallOf(r); ok && (call.Caller.Admin || call.Caller.Operator) {
 			if advice := netguard.Advice(configuration.Cause); advice != "" {
 				text += ". What failed: " + advice
 			}

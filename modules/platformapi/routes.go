@@ -59,15 +59,15 @@ var table = routes.MustTable(
 
 	routes.At(http.MethodGet, serversPath, routes.User, routes.OwnOrganization, routes.AuditRead, listServers).
 		Gives("Lists the servers of the organization, with the state of your own connection to each.", pageView[serverView]{}),
-	routes.At(http.MethodPost, serversPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, createServer).
+	routes.At(http.MethodPost, serversPath, routes.Operator, routes.OwnOrganization, routes.AuditAdminWrite, createServer).
 		Gives("Makes a server from an entry of the directory, and tries it.", createdView{}),
 	routes.At(http.MethodGet, serverPath, routes.User, routes.OwnOrganization, routes.AuditRead, getServer).
 		Gives("Shows a server.", serverView{}),
-	routes.At(http.MethodPost, serverPath+testPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, testServer).
+	routes.At(http.MethodPost, serverPath+testPath, routes.Operator, routes.OwnOrganization, routes.AuditAdminWrite, testServer).
 		Gives("Tries a server: whether it can be reached, what it speaks, and how it authenticates.", testView{}),
-	routes.At(http.MethodPut, serverPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, updateServer).
+	routes.At(http.MethodPut, serverPath, routes.Operator, routes.OwnOrganization, routes.AuditAdminWrite, updateServer).
 		Gives("Changes a server.", serverView{}),
-	routes.At(http.MethodDelete, serverPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, deleteServer).
+	routes.At(http.MethodDelete, serverPath, routes.Operator, routes.OwnOrganization, routes.AuditAdminWrite, deleteServer).
 		Gives("Deletes a server with all connections to it.", serverView{}),
 	routes.At(http.MethodPost, serverPath+connectPath, routes.User, routes.OwnOrganization, routes.AuditConnection, connect).
 		Gives("Begins the connection of your account at a server, or stores a credential that you have.", connectView{}),
@@ -83,14 +83,14 @@ var table = routes.MustTable(
 		Gives("Shows the state of your connection to a server.", connectionStatusView{}),
 	routes.At(http.MethodDelete, bySlugPath+statusPath, routes.User, routes.OwnOrganization, routes.AuditConnection, disconnect).
 		Gives("Ends your connection to a server, at the provider too.", nil),
-	routes.At(http.MethodDelete, registeredPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, forgetRegistration).
+	routes.At(http.MethodDelete, registeredPath, routes.Operator, routes.OwnOrganization, routes.AuditAdminWrite, forgetRegistration).
 		Gives("Forgets the OAuth client that was registered for a server by itself.", nil),
-	routes.At(http.MethodGet, toolsPath, routes.Admin, routes.OwnOrganization, routes.AuditRead, listTools).
+	routes.At(http.MethodGet, toolsPath, routes.PolicyEditor, routes.OwnOrganization, routes.AuditRead, listTools).
 		Gives("Lists the tools of a server that were seen, with what is accepted of each.", pageView[toolView]{}),
-	routes.At(http.MethodPost, toolsPath+"/accept", routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, acceptTool).
+	routes.At(http.MethodPost, toolsPath+"/accept", routes.PolicyEditor, routes.OwnOrganization, routes.AuditAdminWrite, acceptTool).
 		Gives("Accepts a tool as it was seen last.", toolView{}),
 
-	routes.At(http.MethodGet, organizationsPath, routes.Admin, routes.OwnOrganization, routes.AuditRead, listOrganizations).
+	routes.At(http.MethodGet, organizationsPath, routes.Auditor, routes.OwnOrganization, routes.AuditRead, listOrganizations).
 		Gives("Lists the organizations.", organizationsView{}),
 	routes.At(http.MethodDelete, organizationPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, deleteOrganization).
 		Gives("Deletes an organization that has nothing.", nil),
@@ -100,41 +100,41 @@ var table = routes.MustTable(
 
 	routes.At(http.MethodGet, directoryPath, routes.User, routes.OwnOrganization, routes.AuditRead, listEntries).
 		Gives("Lists the server directory.", pageView[entryView]{}),
-	routes.At(http.MethodPost, directoryPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, createEntry).
+	routes.At(http.MethodPost, directoryPath, routes.Operator, routes.OwnOrganization, routes.AuditAdminWrite, createEntry).
 		Gives("Adds an entry to the server directory.", entryView{}),
 	routes.At(http.MethodGet, entryPath, routes.User, routes.OwnOrganization, routes.AuditRead, getEntry).
 		Gives("Shows an entry of the server directory.", entryView{}),
-	routes.At(http.MethodPut, entryPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, updateEntry).
+	routes.At(http.MethodPut, entryPath, routes.Operator, routes.OwnOrganization, routes.AuditAdminWrite, updateEntry).
 		Gives("Changes an entry of the server directory that was made here.", entryView{}),
-	routes.At(http.MethodDelete, entryPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, deleteEntry).
+	routes.At(http.MethodDelete, entryPath, routes.Operator, routes.OwnOrganization, routes.AuditAdminWrite, deleteEntry).
 		Gives("Deletes an entry of the server directory that no server uses.", nil),
 
 	routes.At(http.MethodGet, agentsPath, routes.User, routes.OwnOrganization, routes.AuditRead, listAgents).
 		Gives("Lists the agents of the organization.", pageView[agentView]{}),
-	routes.At(http.MethodPost, agentsPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, createAgent).
+	routes.At(http.MethodPost, agentsPath, routes.Operator, routes.OwnOrganization, routes.AuditAdminWrite, createAgent).
 		Gives("Registers an OAuth client as an agent.", agentView{}),
 	routes.At(http.MethodGet, agentsPath+"/counts", routes.User, routes.OwnOrganization, routes.AuditRead, countAgents).
 		Gives("Counts the agents of the organization.", agentCountsView{}),
 	routes.At(http.MethodGet, agentPath, routes.User, routes.OwnOrganization, routes.AuditRead, getAgent).
 		Gives("Shows an agent.", agentView{}),
-	routes.At(http.MethodDelete, agentPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, deleteAgent).
+	routes.At(http.MethodDelete, agentPath, routes.Operator, routes.OwnOrganization, routes.AuditAdminWrite, deleteAgent).
 		Gives("Deletes an agent, and takes it out of the policies that name it.", nil),
-	routes.At(http.MethodGet, credentialsPath, routes.Admin, routes.OwnOrganization, routes.AuditRead, listCredentials).
+	routes.At(http.MethodGet, credentialsPath, routes.Operator, routes.OwnOrganization, routes.AuditRead, listCredentials).
 		Gives("Lists the credentials with which an agent logs in without a person.", credentialsView{}),
-	routes.At(http.MethodPost, credentialsPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, createCredential).
+	routes.At(http.MethodPost, credentialsPath, routes.Operator, routes.OwnOrganization, routes.AuditAdminWrite, createCredential).
 		Gives("Makes a secret for an agent, or keeps its public keys. The secret is shown this once.", newCredentialView{}),
-	routes.At(http.MethodDelete, credentialPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, deleteCredential).
+	routes.At(http.MethodDelete, credentialPath, routes.Operator, routes.OwnOrganization, routes.AuditAdminWrite, deleteCredential).
 		Gives("Deletes a credential of an agent; tokens that it got are refused.", nil),
 
-	routes.At(http.MethodPost, oldPolicyPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, savePolicy).
+	routes.At(http.MethodPost, oldPolicyPath, routes.PolicyEditor, routes.OwnOrganization, routes.AuditAdminWrite, savePolicy).
 		Gives("Makes a policy, or changes the one with that id or name.", savedPolicy{}),
-	routes.At(http.MethodPut, oldPolicyPath+"/enable", routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, enablePolicies).
+	routes.At(http.MethodPut, oldPolicyPath+"/enable", routes.PolicyEditor, routes.OwnOrganization, routes.AuditAdminWrite, enablePolicies).
 		Gives("Makes policies active.", enabledView{}),
-	routes.At(http.MethodPut, oldPolicyPath+"/disable", routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, disablePolicies).
+	routes.At(http.MethodPut, oldPolicyPath+"/disable", routes.PolicyEditor, routes.OwnOrganization, routes.AuditAdminWrite, disablePolicies).
 		Gives("Makes policies inactive.", disabledView{}),
 	routes.At(http.MethodGet, policiesPath, routes.User, routes.OwnOrganization, routes.AuditRead, listPolicies).
 		Gives("Lists the policies of the organization.", pageView[policyItem]{}),
-	routes.At(http.MethodPost, policiesPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, createPolicy).
+	routes.At(http.MethodPost, policiesPath, routes.PolicyEditor, routes.OwnOrganization, routes.AuditAdminWrite, createPolicy).
 		Makes("Makes a policy.", wrappedPolicy{}),
 	routes.At(http.MethodPost, policiesPath+"/validate", routes.User, routes.OwnOrganization, routes.AuditRead, validatePolicy).
 		Gives("Checks a policy without keeping it.", validationView{}),
@@ -146,17 +146,17 @@ var table = routes.MustTable(
 		Gives("Gives the filters for the list of policies, with their present values.", []filterDefinition{}),
 	routes.At(http.MethodGet, policyPath, routes.User, routes.OwnOrganization, routes.AuditRead, getPolicy).
 		Gives("Shows a policy.", wrappedPolicy{}),
-	routes.At(http.MethodPatch, policyPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, updatePolicy).
+	routes.At(http.MethodPatch, policyPath, routes.PolicyEditor, routes.OwnOrganization, routes.AuditAdminWrite, updatePolicy).
 		Gives("Changes a policy.", wrappedPolicy{}),
-	routes.At(http.MethodPost, policyPath+"/clone", routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, clonePolicy).
+	routes.At(http.MethodPost, policyPath+"/clone", routes.PolicyEditor, routes.OwnOrganization, routes.AuditAdminWrite, clonePolicy).
 		Gives("Copies a policy as a draft.", wrappedPolicy{}),
-	routes.At(http.MethodGet, policyPath+"/revisions", routes.Admin, routes.OwnOrganization, routes.AuditRead, listRevisions).
+	routes.At(http.MethodGet, policyPath+"/revisions", routes.PolicyEditor, routes.OwnOrganization, routes.AuditRead, listRevisions).
 		Gives("Lists the revisions of a policy, newest first.", pageView[revisionView]{}),
-	routes.At(http.MethodGet, policyPath+"/shadow", routes.Admin, routes.OwnOrganization, routes.AuditRead, reportShadow).
+	routes.At(http.MethodGet, policyPath+"/shadow", routes.PolicyEditor, routes.OwnOrganization, routes.AuditRead, reportShadow).
 		Gives("Shows what a draft in the shadow would have decided otherwise.", shadowReport{}),
 
 	routes.At(http.MethodGet, approvalsPath, routes.User, routes.OwnOrganization, routes.AuditRead, listApprovals).
-		Gives("Lists held calls: your own, or those of all users for an administrator.", pageView[approvalView]{}),
+		Gives("Lists held calls: your own, or those of all users for administrators and auditors.", pageView[approvalView]{}),
 	routes.At(http.MethodGet, approvalPath, routes.User, routes.OwnOrganization, routes.AuditRead, getApproval).
 		Gives("Shows a held call.", approvalView{}),
 	routes.At(http.MethodPost, approvalPath+"/approve", routes.User, routes.OwnOrganization, routes.AuditApproval, approveCall).
@@ -164,25 +164,25 @@ var table = routes.MustTable(
 	routes.At(http.MethodPost, approvalPath+"/deny", routes.User, routes.OwnOrganization, routes.AuditApproval, denyCall).
 		Gives("Refuses a held call.", approvalView{}),
 
-	routes.At(http.MethodGet, auditPath, routes.Admin, routes.OwnOrganization, routes.AuditRead, listAudit).
+	routes.At(http.MethodGet, auditPath, routes.Auditor, routes.OwnOrganization, routes.AuditRead, listAudit).
 		Gives("Searches the audit log, newest first: pages that are counted, or, with a cursor, any number of rows.", auditPage{}),
 	routes.At(http.MethodGet, auditPath+"/mine", routes.User, routes.OwnOrganization, routes.AuditRead, listOwnAudit).
 		Gives("Lists your own calls, also those that were refused, newest first.", auditRows[ownCallView]{}),
-	routes.At(http.MethodGet, auditPath+"/status", routes.Admin, routes.OwnOrganization, routes.AuditRead, auditStatus).
+	routes.At(http.MethodGet, auditPath+"/status", routes.Auditor, routes.OwnOrganization, routes.AuditRead, auditStatus).
 		Gives("Shows where the audit log stands: the newest record, what is not in the store yet, the last checkpoint.", auditStatusView{}),
-	routes.At(http.MethodGet, auditPath+"/export", routes.Admin, routes.OwnOrganization, routes.AuditRead, exportAudit).
+	routes.At(http.MethodGet, auditPath+"/export", routes.Auditor, routes.OwnOrganization, routes.AuditRead, exportAudit).
 		Writes("Exports the audit log, oldest first, with the hashes that chain its records.", "application/x-ndjson"),
 
 	routes.At(http.MethodGet, limitsPath+"/mine", routes.User, routes.OwnOrganization, routes.AuditRead, listOwnLimits).
 		Gives("Shows the rate limits and budgets that bound you, and how full they are.", ownLimitsView{}),
 
-	routes.At(http.MethodGet, refusedPath, routes.Admin, routes.OwnOrganization, routes.AuditRead, listRefusedTokens).
+	routes.At(http.MethodGet, refusedPath, routes.Auditor, routes.OwnOrganization, routes.AuditRead, listRefusedTokens).
 		Gives("Lists the tokens that were refused last, with their claims and what would accept them.", refusedTokensView{}),
 
 	routes.At(http.MethodPost, userRevokePath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, revokeUser).
 		Gives("Refuses all present tokens of a user, and ends their streams and calls.", revokedUserView{}),
 	routes.At(http.MethodGet, sessionsPath, routes.User, routes.OwnOrganization, routes.AuditRead, listSessions).
-		Gives("Lists your logins with clients; an administrator names another user.", pageView[sessionView]{}),
+		Gives("Lists your logins with clients; an administrator or auditor names another user.", pageView[sessionView]{}),
 	routes.At(http.MethodDelete, sessionPath, routes.User, routes.OwnOrganization, routes.AuditConnection, endSession).
 		Gives("Ends a login with a client, on every node.", nil),
 )

@@ -5,11 +5,14 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/google/uuid"
 
 	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/internal/identity/authn"
+	"github.com/durward-gateway/durward/internal/identity/caller"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -29,7 +32,7 @@ func TestWhoMayWrite(t *testing.T) {
 	// A route that changes something is for administrators, or concerns the caller's own connection or call.
 	everyRoute(func(r *routes.Route[*request], path string) {
 		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
-		if !reads && r.Role != routes.Admin && r.Audit != routes.AuditConnection && r.Audit != routes.AuditApproval && r.Path != policiesPath+"/validate" && r.Path != policiesPath+"/explain" {
+		if !reads && (r.Role == routes.User || r.Role == routes.Public) && r.Audit != routes.AuditConnection && r.Audit != routes.AuditApproval && r.Path != policiesPath+"/validate" && r.Path != policiesPath+"/explain" {
 			t.Errorf("%s %s may be used by %s", r.Method, path, r.Role)
 		}
 	}, "x", "x")
@@ -43,7 +46,7 @@ func TestRoles(t *testing.T) {
 	everyRoute(func(r *routes.Route[*request], path string) {
 		t.Run("R01 "+r.Method+" "+path, func(t *testing.T) {
 			a.t = t
-			if r.Role == routes.Admin {
+			if r.Role != routes.User && r.Role != routes.Public {
 				a.do(a.alice, r.Method, path, `{broken`).wantError(http.StatusForbidden, gateway.Forbidden)
 			}
 			if r.Role != routes.Public {
@@ -54,6 +57,86 @@ func TestRoles(t *testing.T) {
 	a.t = t
 	if after := a.do(a.adam, http.MethodGet, "/api/servers", nil).body; after != before {
 		t.Errorf("state changed: %s", after)
+	}
+}
+
+// TestPowers checks each route against each role beside users and administrators: auditors read everything and write
+// nothing, policy editors have policies and tools, operators have servers, the directory and agents (R01).
+func TestPowers(t *testing.T) {
+	a := newAPI(t)
+	as := func(powers caller.Powers) *authn.Caller {
+		who := *a.alice
+		who.Powers = powers
+		return &who
+	}
+	auditor, editor, operator := as(caller.Powers{Auditor: true}), as(caller.Powers{PolicyEditor: true}), as(caller.Powers{Operator: true})
+	duty := func(path string) *authn.Caller {
+		switch {
+		case strings.HasPrefix(path, oldPolicyPath), strings.HasPrefix(path, policiesPath), strings.HasPrefix(path, toolsPath):
+			return editor
+		case strings.HasPrefix(path, serversPath), strings.HasPrefix(path, directoryPath), strings.HasPrefix(path, agentsPath):
+			return operator
+		}
+		return nil
+	}
+	everyRoute(func(r *routes.Route[*request], path string) {
+		if r.Role == routes.Public || r.Role == routes.User {
+			return
+		}
+		for name, who := range map[string]*authn.Caller{"auditor": auditor, "policy editor": editor, "operator": operator, "administrator": a.adam} {
+			w := a.do(who, r.Method, path+"?misspelt=1", `{broken`) // of the wrong shape, and the roles come before it
+			refused := w.status == http.StatusForbidden && strings.Contains(w.body, "This needs the role of an administrator")
+			may := who == a.adam || who == duty(r.Path) || who == auditor && r.Audit == routes.AuditRead
+			if refused == may {
+				t.Errorf("R01 %s %s for the %s: %d %s", r.Method, r.Path, name, w.status, w.body)
+			}
+			if who == auditor && !refused && r.Method != http.MethodGet {
+				t.Errorf("R01 an auditor may %s %s", r.Method, r.Path)
+			}
+		}
+	}, uuid.NewString(), uuid.NewString())
+}
+
+// TestMoreForSome checks the routes for every user that show or do more for callers with powers.
+func TestMoreForSome(t *testing.T) {
+	a := newAPI(t)
+	server := a.server(a.adam, "Tracker", a.entry(a.adam, nil))
+	if err := a.store.NoteServer(t.Context(), a.adam.OrganizationID, server, start, "dial tcp 10.0.0.7"); err != nil {
+		t.Fatal(err)
+	}
+	login := storage.Login{
+		ID: uuid.NewString(), OrganizationID: a.adam.OrganizationID, UserID: a.adam.UserID, Issuer: issuer, Audience: "durward", Subject: "adam",
+		CreatedAt: start, UsedAt: start, ExpiresAt: start.Add(time.Hour), EndsAt: start.Add(time.Hour), FactsAt: start,
+	}
+	if err := a.store.CreateLogin(t.Context(), login); err != nil {
+		t.Fatal(err)
+	}
+	sessions := "/api/sessions?user_id=" + a.adam.UserID
+	question := object{"server": "tracker", "action": "tools/call:x", "user": a.adam.UserID}
+	for name, c := range map[string]struct {
+		powers                      caller.Powers
+		problem, sessions, explains bool
+	}{
+		"user":          {},
+		"auditor":       {caller.Powers{Auditor: true}, true, true, true},
+		"policy editor": {caller.Powers{PolicyEditor: true}, false, false, true},
+		"operator":      {caller.Powers{Operator: true}, true, false, false},
+		"administrator": {caller.Powers{Admin: true}, true, true, true},
+	} {
+		who := *a.alice
+		who.Powers = c.powers
+		if got := a.do(&who, http.MethodGet, "/api/servers/"+server, nil).want(200)["last_error"]; (got != nil) != c.problem {
+			t.Errorf("%s: last_error is %v", name, got)
+		}
+		if w := a.do(&who, http.MethodGet, sessions, nil); (w.status == 200) != c.sessions {
+			t.Errorf("%s: sessions of another user: %d %s", name, w.status, w.body)
+		}
+		if w := a.do(&who, http.MethodPost, policiesPath+"/explain", question); (w.status == 200) != c.explains {
+			t.Errorf("%s: explaining another user's call: %d %s", name, w.status, w.body)
+		}
+		if !c.powers.Admin { // nobody else ends what is another user's
+			a.do(&who, http.MethodDelete, "/api/sessions/"+login.ID, nil).wantError(404, gateway.NotFound)
+		}
 	}
 }
 

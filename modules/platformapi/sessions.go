@@ -12,7 +12,7 @@ var (
 	// errOtherSession keeps a client that a user let act for them from logging out the user's other clients.
 	errOtherSession = routes.Refused(gateway.Forbidden,
 		"A client that logged in at the gateway ends its own login only; users end others at /clients, or with a token of a client that the configuration names for it (approval_clients)")
-	errNotOwnFilter = routes.Refused(gateway.Forbidden, "Only administrators see the sessions of others: leave user_id out")
+	errNotOwnFilter = routes.Refused(gateway.Forbidden, "Only administrators and auditors see the sessions of others: leave user_id out")
 )
 
 // sessionView is the API's view of a user's login with an OAuth client at this gateway.
@@ -39,7 +39,7 @@ func (q *request) sessionView(l storage.Login) sessionView {
 	}
 }
 
-// listSessions lists the caller's sessions; an administrator names another user to see that one's.
+// listSessions lists the caller's sessions; an administrator or auditor names another user to see that one's.
 func listSessions(q *request) (any, error) {
 	filter := storage.LoginFilter{
 		OrganizationID: q.Organization(), UserID: q.Call.Caller.UserID, Now: q.Core.Clock.Shared(q.handler.now()), Page: q.Page(),
@@ -49,7 +49,7 @@ func listSessions(q *request) (any, error) {
 		return nil, err
 	}
 	if named.Set() && named.Value != filter.UserID {
-		if !q.Call.Caller.Admin {
+		if !q.May(routes.Auditor) {
 			return nil, errNotOwnFilter
 		}
 		filter.UserID = named.Value
@@ -76,7 +76,7 @@ func endSession(q *request) (any, error) {
 	if err != nil {
 		return nil, routes.Missing(err, errNoSession)
 	}
-	if l.UserID != q.Call.Caller.UserID && !q.Call.Caller.Admin {
+	if l.UserID != q.Call.Caller.UserID && !q.May(routes.Admin) {
 		return nil, errNoSession
 	}
 	if own := q.Call.Caller.Login; own != "" && own != l.ID && q.Core.Approvals.MayDecide(q.Call.Party().Decider()) != nil {

@@ -41,7 +41,7 @@ type serverView struct {
 
 func (q *request) serverView(s storage.ServerView) serverView {
 	var problem *string
-	if q.Call.Caller.Admin { // it contains facts about the network
+	if q.May(routes.Operator) { // it contains facts about the network
 		problem = routes.Optional(s.LastError)
 	}
 	return serverView{

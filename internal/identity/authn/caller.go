@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/identity/apikey"
+	"github.com/durward-gateway/durward/internal/identity/caller"
 )
 
 // Caller is the party that makes a request: proven, and resolved against the store.
@@ -26,8 +27,8 @@ type Caller struct {
 	// Credential is the id of the credential with which an agent logged in at the gateway without a person; "" for all
 	// others.
 	Credential string
-	// Admin reports whether the caller has the issuer's administrator role.
-	Admin bool
+	// Powers holds the rights that the issuer's roles give. No key has any.
+	caller.Powers
 	// Machine reports whether there is no person behind the token (client credentials).
 	Machine bool
 	// ExpiresAt is the time from which the token is no longer valid, including the tolerance for clock differences; it is
@@ -35,8 +36,7 @@ type Caller struct {
 	ExpiresAt time.Time
 	// Key is the API key that the caller sent instead of a token; nil for tokens. The key of an organization or a group
 	// has no UserID, and its caller is a Machine. Keys with scope mcp have the roles, groups, teams and projects of their
-	// user's newest token, and the agent that they were made for. No key has the rights of an administrator. Other
-	// requests share it.
+	// user's newest token, and the agent that they were made for. Other requests share it.
 	Key *APIKey
 }
 

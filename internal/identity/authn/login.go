@@ -5,10 +5,10 @@ import (
 	"context"
 	"errors"
 	"reflect"
-	"slices"
 	"time"
 
 	"github.com/durward-gateway/durward/internal/cache"
+	"github.com/durward-gateway/durward/internal/identity/caller"
 	"github.com/durward-gateway/durward/internal/identity/logins"
 	"github.com/durward-gateway/durward/internal/identity/token"
 	"github.com/durward-gateway/durward/internal/policy/engine"
@@ -23,9 +23,9 @@ type Logins struct {
 	Owner string
 	// Verifier verifies them.
 	Verifier *token.Verifier
-	// Administrators returns the role that makes administrators of the users of an identity provider, where the gateway
-	// is the client audience; "" for none. It reports false when users do not log in there any more.
-	Administrators func(issuer, audience string) (role string, ok bool)
+	// Roles returns the names of the roles that give powers to users of an identity provider, where the gateway is the
+	// client audience. It reports false when users do not log in there any more.
+	Roles func(issuer, audience string) (names caller.RoleNames, ok bool)
 	// Admits reports whether a client may act for users.
 	Admits func(client string) bool
 	// Asserts reports whether the identity assertions of an identity provider log users in; nil: none do.
@@ -78,7 +78,7 @@ func (a *Authenticator) verifyLogin(ctx context.Context, unverified token.Unveri
 
 // loginPerson returns the person that a login's tokens name. Tokens of one login with the same facts share it.
 func (a *Authenticator) loginPerson(ctx context.Context, l *storage.Login) (*person, error) {
-	role, ok := a.logins.Administrators(l.Issuer, l.Audience)
+	names, ok := a.logins.Roles(l.Issuer, l.Audience)
 	if !ok {
 		return nil, &token.Error{Kind: token.ErrInvalid, Reason: "the login came of an identity provider that is not configured any more"}
 	}
@@ -92,7 +92,7 @@ func (a *Authenticator) loginPerson(ctx context.Context, l *storage.Login) (*per
 			who: Caller{
 				Issuer: a.logins.owner(), Subject: u.Subject, OrganizationID: l.OrganizationID, UserID: l.UserID, Name: u.Name, Email: u.Email,
 				Roles: l.Facts.Roles, Groups: l.Facts.Groups, Teams: l.Facts.Teams, Projects: l.Facts.Projects, Agent: l.ClientID, Login: l.ID,
-				Admin: role != "" && slices.Contains(l.Facts.Roles, role),
+				Powers: names.Powers(l.Facts.Roles),
 			},
 			history: a.memory.epochs.Of(l.OrganizationID), notes: a.memory.newNotes(),
 			// A user has agreed to the client. Where only registered clients may call, an administrator has to as well.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/identity/authserver"
+	"github.com/durward-gateway/durward/internal/identity/caller"
 	"github.com/durward-gateway/durward/internal/identity/logins"
 	"github.com/durward-gateway/durward/internal/identity/token"
 	"github.com/durward-gateway/durward/internal/policy/engine"
@@ -54,8 +55,8 @@ func newLoginDoor(t *testing.T) *loginDoor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Authenticator.logins = &Logins{Issuer: gateway, Verifier: v, Admits: func(string) bool { return !l.shut }, Administrators: func(issuer, audience string) (string, bool) {
-		return "admin", !l.gone && issuer == "https://id.test" && audience == "durward"
+	l.Authenticator.logins = &Logins{Issuer: gateway, Verifier: v, Admits: func(string) bool { return !l.shut }, Roles: func(issuer, audience string) (caller.RoleNames, bool) {
+		return caller.RoleNames{Admin: "admin", Auditor: "auditor"}, !l.gone && issuer == "https://id.test" && audience == "durward"
 	}, Asserts: func(issuer string) bool { return !l.mute && issuer == "https://id.test" }}
 	first := l.bearer(l.issuer.Sign(nil)).Caller() // a user, whatever issuer named them
 	if l.user, err = l.store.User(t.Context(), first.OrganizationID, first.UserID); err != nil {
@@ -133,7 +134,11 @@ func TestLoginTokens(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(next.token.who, b.token.who) {
 		t.Errorf("another person, error %v", err)
 	}
-	if plain, err := l.at(l.logIn(storage.LoginFacts{Groups: []string{"sales"}}).Access, notesURL); err != nil || plain.Caller().Admin || plain.token.claims != "{}" {
+	auditor, err := l.at(l.logIn(storage.LoginFacts{Roles: []string{"auditor"}}).Access, notesURL)
+	if err != nil || auditor.Caller().Powers != (caller.Powers{Auditor: true}) {
+		t.Errorf("an auditor: %+v, error %v", auditor.Caller(), err)
+	}
+	if plain, err := l.at(l.logIn(storage.LoginFacts{Groups: []string{"sales"}}).Access, notesURL); err != nil || plain.Caller().Powers != (caller.Powers{}) || plain.token.claims != "{}" {
 		t.Errorf("a user without the role: %+v, error %v", plain.Caller(), err)
 	}
 }

@@ -75,7 +75,7 @@ func (a *Authenticator) resolve(ctx context.Context, who caller.Identity, rules 
 	return Caller{
 		Issuer: who.Issuer, Subject: who.Subject, OrganizationID: user.OrganizationID, UserID: user.ID, Name: user.Name, Email: user.Email,
 		Roles: who.Roles, Groups: who.Groups, Teams: who.Teams, Projects: who.Projects, Agent: who.AgentExternalID,
-		Admin: who.HasRole(rules.AdminRole), Machine: who.Machine,
+		Powers: rules.Roles.Powers(who.Roles), Machine: who.Machine,
 	}, nil
 }
 

@@ -84,8 +84,8 @@ type Mapping struct {
 // Rules holds the rules for reading the claims of one issuer.
 type Rules struct {
 	Mapping
-	// AdminRole is the role that makes an administrator.
-	AdminRole string
+	// Roles names the roles that give powers.
+	Roles RoleNames
 }
 
 // Identity identifies the caller by the facts of the token.
@@ -148,9 +148,6 @@ func (i *Identity) UserClaim(organizationID string) storage.UserClaim {
 	}
 	return u
 }
-
-// HasRole reports whether the token grants role, which is compared exactly.
-func (i *Identity) HasRole(role string) bool { return slices.Contains(i.Roles, role) }
 
 // first returns the first path that is present. A null counts as present: an issuer that sends it says that there is no
 // value, and a later claim must not replace that.

@@ -116,16 +116,16 @@ func (s *Server) Accepted() (*authn.Logins, error) {
 		return nil, fmt.Errorf("setting up the authorization server: %w", err)
 	}
 	return &authn.Logins{
-		Issuer: s.options.PublicURL, Owner: s.Owner(), Verifier: verifier, Administrators: s.administrators, Admits: s.options.Rules.Admits, Asserts: s.asserts,
+		Issuer: s.options.PublicURL, Owner: s.Owner(), Verifier: verifier, Roles: s.roles, Admits: s.options.Rules.Admits, Asserts: s.asserts,
 	}, nil
 }
 
-// administrators implements authn.Logins.
-func (s *Server) administrators(issuer, audience string) (role string, ok bool) {
+// roles implements authn.Logins.
+func (s *Server) roles(issuer, audience string) (names caller.RoleNames, ok bool) {
 	if !s.stands(issuer, audience) {
-		return "", false
+		return caller.RoleNames{}, false
 	}
-	return s.options.Issuers.ByName()[issuer].Rules().AdminRole, true
+	return s.options.Issuers.ByName()[issuer].Rules().Roles, true
 }
 
 // stands reports whether users log in at an identity provider with that client of the gateway.

@@ -13,6 +13,7 @@ import (
 	"github.com/durward-gateway/durward/internal/api/openapi"
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/identity/authn"
+	"github.com/durward-gateway/durward/internal/identity/caller"
 	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/storage"
@@ -80,7 +81,7 @@ func (a API[Q]) describe(r *Route[Q]) (o openapi.Operation, err error) {
 	}
 	q := &Request{
 		HTTP: &http.Request{Method: r.Method, Header: http.Header{}}, Params: map[string]string{}, Query: validate.DescribedQuery(),
-		Call: &app.Call{Caller: &authn.Caller{Admin: true}}, Core: &app.Core{Accounts: &accounts.Catalog{Base: new(accounts.Base)}}, Record: &storage.AuditEntry{Detail: map[string]any{}},
+		Call: &app.Call{Caller: &authn.Caller{Powers: caller.Powers{Admin: true}}}, Core: &app.Core{Accounts: &accounts.Catalog{Base: new(accounts.Base)}}, Record: &storage.AuditEntry{Detail: map[string]any{}},
 		path: r.Path, role: r.Role, audit: r.Audit, shapeStatus: a.ShapeStatus, described: &o,
 	}
 	q.Call.Core = q.Core

@@ -101,7 +101,7 @@ func (q *Request) Shape() error {
 	if q.described != nil {
 		return errDescribed
 	}
-	if q.role == Admin && q.HTTP.Method == http.MethodGet {
+	if q.role != Public && q.role != User && q.HTTP.Method == http.MethodGet {
 		q.Query.NoOthers()
 	}
 	q.Note(q.Query.Err())

@@ -29,8 +29,6 @@ type Created struct{ Body any }
 // API.Refuse.
 type Streamed func(http.ResponseWriter) error
 
-var errRole = Refused(gateway.Forbidden, "This needs the role of an administrator")
-
 // ServeHTTP answers every request.
 func (a API[Q]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	address, params := a.Table.Find(r.URL.Path)
@@ -95,10 +93,10 @@ func (q *Request) admit(w http.ResponseWriter, role Role) bool {
 		return false
 	}
 	q.Call, q.Core = call, call.Core
-	if role == Admin && !call.Caller.Admin {
-		q.unaudited(errRole)
-		errRole.Write(w)
-		return false
+	if role == Public || q.May(role) {
+		return true
 	}
-	return true
+	q.unaudited(refusals[role])
+	refusals[role].Write(w)
+	return false
 }

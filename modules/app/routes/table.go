@@ -2,19 +2,10 @@ package routes
 
 import (
 	"fmt"
+	"net/http"
 	"reflect"
 	"slices"
 	"strings"
-)
-
-// Role is the role that a caller of a route needs.
-type Role string
-
-// These are the roles.
-const (
-	Public Role = "public" // without a token
-	User   Role = "user"   // every user of the organization
-	Admin  Role = "admin"  // those with the issuer's administrator role
 )
 
 // OrganizationRule names the organization whose objects a route works on.
@@ -65,7 +56,7 @@ func (r Route[Q]) check() error {
 	switch {
 	case r.Method == "" || !strings.HasPrefix(r.Path, "/") || r.Serve == nil:
 		return fmt.Errorf("route %s %s: method, path and function are required", r.Method, r.Path)
-	case !slices.Contains([]Role{Public, User, Admin}, r.Role):
+	case !slices.Contains(allRoles, r.Role):
 		return fmt.Errorf("route %s %s: unknown role %q", r.Method, r.Path, r.Role)
 	case !slices.Contains([]OrganizationRule{NoOrganization, OwnOrganization}, r.Organization):
 		return fmt.Errorf("route %s %s: unknown organization rule %q", r.Method, r.Path, r.Organization)
@@ -73,6 +64,12 @@ func (r Route[Q]) check() error {
 		return fmt.Errorf("route %s %s: unknown audit class %q", r.Method, r.Path, r.Audit)
 	case (r.Role == Public) != (r.Organization == NoOrganization):
 		return fmt.Errorf("route %s %s: a route without an organization is public, and only that", r.Method, r.Path)
+	case r.Audit == AuditRead && slices.Contains([]string{http.MethodPut, http.MethodPatch, http.MethodDelete}, r.Method):
+		return fmt.Errorf("route %s %s: it writes, and its audit class says that it reads", r.Method, r.Path)
+	case r.Role == Auditor && r.Audit != AuditRead:
+		return fmt.Errorf("route %s %s: auditors write nothing", r.Method, r.Path)
+	case r.Role == Admin && r.Audit == AuditRead:
+		return fmt.Errorf("route %s %s: auditors read everything that administrators read", r.Method, r.Path)
 	case r.summary == "" || r.status == 0:
 		return fmt.Errorf("route %s %s: neither its meaning nor its answer is declared", r.Method, r.Path)
 	}

@@ -58,7 +58,7 @@ func (i *Issuer) Verifier() *token.Verifier { return i.verifier }
 // Rules implements authn.Issuer.
 func (i *Issuer) Rules() caller.Rules {
 	i.Verdicts.Add(1)
-	return caller.Rules{AdminRole: "admin"}
+	return caller.Rules{Roles: caller.RoleNames{Admin: "admin"}}
 }
 
 // Key implements token.KeySource.
