@@ -55,8 +55,26 @@ func TestRoles(t *testing.T) {
 	g.send(http.MethodPost, "/api/llm-gateway/admin/api-keys", operator, members{"name": "k"}).wantError(t, http.StatusForbidden, "Forbidden")
 	g.send(http.MethodPost, "/api/users/"+admin["sub"].(string)+"/revoke", operator, nil).wantError(t, http.StatusForbidden, "Forbidden")
 
+	for token, want := range map[string]string{
+		auditor: "read_everything", editor: "edit_policies", operator: "operate_servers",
+		boss: "read_everything edit_policies operate_servers administer", g.token(bob): "",
+	} {
+		var me struct {
+			User         struct{ ID, Email string }
+			Organization struct{ ID string }
+			May          []string
+		}
+		g.api(token, http.MethodGet, "/api/me", nil).decode(t, &me)
+		if got := strings.Join(me.May, " "); got != want || me.Organization.ID != orgAcme || me.User.ID == "" || !strings.HasSuffix(me.User.Email, "@acme.test") {
+			t.Errorf("want %q: %+v", want, me)
+		}
+	}
+
 	var key struct{ Key string }
 	g.api(auditor, http.MethodPost, "/api/llm-gateway/user/api-keys", members{"name": "k", "scopes": []string{"llm"}}).decode(t, &key)
+	if a := g.send(http.MethodGet, "/api/me", key.Key, nil); a.status < 400 {
+		t.Errorf("a key at /api/me: %d %s", a.status, a.body)
+	}
 	if a := g.send(http.MethodGet, "/api/audit", key.Key, nil); key.Key == "" || a.status < 400 {
 		t.Errorf("an auditor's key: %d %s", a.status, a.body)
 	}

@@ -27,6 +27,7 @@ const (
 	policyPath        = policiesPath + "/{policy_id}"
 	toolsPath         = serverPath + "/tools"
 	registeredPath    = serverPath + "/registration"
+	mePath            = "/api/me"
 	userRevokePath    = "/api/users/{user_id}/revoke"
 	sessionsPath      = "/api/sessions"
 	sessionPath       = sessionsPath + "/{session_id}"
@@ -179,6 +180,8 @@ var table = routes.MustTable(
 	routes.At(http.MethodGet, refusedPath, routes.Auditor, routes.OwnOrganization, routes.AuditRead, listRefusedTokens).
 		Gives("Lists the tokens that were refused last, with their claims and what would accept them.", refusedTokensView{}),
 
+	routes.At(http.MethodGet, mePath, routes.User, routes.OwnOrganization, routes.AuditRead, showMe).
+		Gives("Shows what the gateway takes you for, and what you may do.", meView{}),
 	routes.At(http.MethodPost, userRevokePath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, revokeUser).
 		Gives("Refuses all present tokens of a user, and ends their streams and calls.", revokedUserView{}),
 	routes.At(http.MethodGet, sessionsPath, routes.User, routes.OwnOrganization, routes.AuditRead, listSessions).

@@ -18,6 +18,7 @@ var groups = map[string]openapi.Tag{
 	"approvals":        {Name: "approvals", Description: "Calls that wait for a decision of their user."},
 	"audit":            {Name: "audit", Description: "The audit log."},
 	"organizations":    {Name: "organizations", Description: "The organizations of this gateway."},
+	"me":               {Name: "users", Description: "The users of the organization."},
 	"users":            {Name: "users", Description: "The users of the organization."},
 	"sessions":         {Name: "sessions", Description: "Logins of users with OAuth clients at this gateway."},
 	"refused-tokens":   {Name: "refused tokens", Description: "Tokens that were refused, for setting up an identity provider."},
