@@ -41,6 +41,29 @@ type Connection struct {
 	UpdatedAt        time.Time
 }
 
+// ConnectionFilter selects connections to a server.
+type ConnectionFilter struct {
+	OrganizationID string
+	ServerID       string
+	// After is the id of a user behind whose place the list begins; "" for its beginning.
+	After string
+	// Limit is the largest number of connections.
+	Limit int
+}
+
+// UserConnection describes a connection and its user, without the credential.
+type UserConnection struct {
+	UserID    string
+	UserName  string
+	UserEmail string
+	Status    ConnectionStatus // connected or error
+	Kind      Provider
+	Scope     string
+	Reason    string // of the status error, for people
+	CreatedAt time.Time
+	UpdatedAt time.Time
+}
+
 // MaxAttempts bounds the attempts of one connection at a time: a further attempt replaces the oldest.
 const MaxAttempts = 20
 

@@ -51,6 +51,18 @@ type User struct {
 	FactsAt time.Time
 }
 
+// UserFilter selects users of an organization.
+type UserFilter struct {
+	OrganizationID string
+	// Search narrows the users to those in whose name, email or subject it occurs, taken literally. The letters A to Z are
+	// compared without case. "" does not narrow.
+	Search string
+	// After is the id of a user behind whose place the list begins; "" for its beginning.
+	After string
+	// Limit is the largest number of users.
+	Limit int
+}
+
 // UserFacts holds the statements of tokens about a user, except for their identity.
 type UserFacts struct {
 	Roles    Fact `json:"roles,omitzero"`

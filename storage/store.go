@@ -146,10 +146,18 @@ type Identities interface {
 	Organization(ctx context.Context, id string) (Organization, error)
 	// User reads one user of an organization.
 	User(ctx context.Context, organization, id string) (User, error)
+	// Users lists users of an organization, ordered by id.
+	Users(ctx context.Context, f UserFilter) ([]User, error)
 	// RevokeUser sets the user's RevokedAt: tokens issued until then are refused. It never moves back. The user's
 	// approvals that are pending, or approved and not used, are deleted, the user's logins end, and the API keys that stand
 	// for the user are revoked, in the same transaction. It returns ErrNotFound when there is no such user.
 	RevokeUser(ctx context.Context, organization, id string, at time.Time) (User, error)
+	// Offboarding counts what of a user OffboardUser would end. It returns ErrNotFound when there is no such user.
+	Offboarding(ctx context.Context, organization, id string, now time.Time) (Offboarding, error)
+	// OffboardUser does in one transaction what RevokeUser and LogOutUser do, and deletes the user's connections, attempts,
+	// tasks and conversations. WithEnding decides on revocations. Like DeleteServer it does not wait for edits of
+	// connections. It may be repeated, and counts what was left then. It returns ErrNotFound when there is no such user.
+	OffboardUser(ctx context.Context, r OffboardRequest) (Offboarding, error)
 	// LogOutUser sets the user's LoggedOutAt to the beginning of a session, which ends it and those begun before it.
 	// It never moves back. Tokens stay valid. It returns ErrNotFound when there is no such user.
 	LogOutUser(ctx context.Context, organization, id string, begun time.Time) error
@@ -228,6 +236,8 @@ type DeletedServer struct {
 type Connections interface {
 	// Connection reads a connection.
 	Connection(ctx context.Context, key ConnectionKey) (Connection, error)
+	// ServerConnections lists the connections to a server, ordered by the id of their users, without credentials.
+	ServerConnections(ctx context.Context, f ConnectionFilter) ([]UserConnection, error)
 	// CreateConnection stores a connection where there is none. It returns a ConflictError on connection when there
 	// is one, ErrNotFound when the server or the user is gone. Version is set here, as by every write.
 	CreateConnection(ctx context.Context, c Connection) error
@@ -283,6 +293,10 @@ type Agents interface {
 	Agents(ctx context.Context, f AgentFilter) (Page[Agent], error)
 	// AgentCounts counts an organization's agents.
 	AgentCounts(ctx context.Context, organization string) (AgentCounts, error)
+	// UpdateAgent lets edit change the name and description of an agent's application, its WriteConfirmationsRequired and
+	// its ApprovalChannel in one transaction. An error of edit is returned unchanged and nothing is written. Nothing else
+	// of it can be changed; UpdatedAt becomes now where something was. edit must not call the store.
+	UpdateAgent(ctx context.Context, organization, id string, now time.Time, edit func(*Agent) error) (Agent, error)
 	// DeleteAgent deletes an agent and, in the same transaction, removes its id from the policies that name it: those
 	// that named only it become ARCHIVED with their ApplicationIDs kept, so that none ever comes to mean all agents.
 	// Each changed policy gets a revision by the user by. The agent's approvals and credentials are deleted; the

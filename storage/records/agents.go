@@ -27,6 +27,10 @@ const (
 	insertAgentSQL   = `INSERT INTO agents (id, organization_id, application_id, issuer, external_id, write_confirmations_required,
 			llm_gateway_enabled, approval_channel, created_at, updated_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+	updateAgentSQL = `UPDATE agents SET write_confirmations_required = $3, approval_channel = $4, updated_at = $5 WHERE organization_id = $1 AND id = $2`
+	// updateApplicationSQL changes the texts of an application that people read.
+	updateApplicationSQL = `UPDATE applications SET name = $3, name_key = $4, name_lower = $5, description = $6, description_lower = $7, updated_at = $8
+		WHERE organization_id = $1 AND id = $2`
 	deleteAgentSQL = `DELETE FROM agents WHERE organization_id = $1 AND id = $2`
 
 	agentCountsSQL = `SELECT count(*), COALESCE(sum(a.dcr), 0)` + agentsFrom + ` WHERE g.organization_id = $1`
@@ -177,6 +181,41 @@ func (s agentsStore) AgentCounts(ctx context.Context, organization string) (c st
 		return err
 	})
 	return c, err
+}
+
+// UpdateAgent implements storage.Agents.
+func (s agentsStore) UpdateAgent(ctx context.Context, organization, id string, now time.Time, edit func(*storage.Agent) error) (a storage.Agent, err error) {
+	err = s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
+		if a, err = One(ctx, tx, scanAgent, agentSQL, organization, id); err != nil {
+			return err
+		}
+		wanted := a
+		if err := edit(&wanted); err != nil {
+			return err
+		}
+		p := &wanted.Application
+		described := p.Name != a.Application.Name || p.Description != a.Application.Description
+		if !described && wanted.WriteConfirmationsRequired == a.WriteConfirmationsRequired && wanted.ApprovalChannel == a.ApprovalChannel {
+			return nil
+		}
+		a.WriteConfirmationsRequired, a.ApprovalChannel, a.UpdatedAt = wanted.WriteConfirmationsRequired, wanted.ApprovalChannel, micros(now)
+		if err := execOne(ctx, tx, updateAgentSQL, organization, id, boolean(a.WriteConfirmationsRequired), a.ApprovalChannel, a.UpdatedAt.UnixMicro()); err != nil {
+			return err
+		}
+		if described {
+			a.Application.Name, a.Application.Description, a.Application.UpdatedAt = p.Name, p.Description, a.UpdatedAt
+			if err := execOne(ctx, tx, updateApplicationSQL, organization, a.Application.ID, p.Name, nameKey(p.Name), strings.ToLower(p.Name),
+				p.Description, strings.ToLower(p.Description), a.UpdatedAt.UnixMicro()); err != nil {
+				return err
+			}
+		}
+		_, err := tx.Change(ctx, organization)
+		return err
+	})
+	if err != nil {
+		return storage.Agent{}, err
+	}
+	return a, nil
 }
 
 // DeleteAgent implements storage.Agents. Its approvals and credentials go with it, by their foreign keys.

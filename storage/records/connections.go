@@ -20,6 +20,10 @@ const (
 	connectionSQL          = `SELECT ` + connectionColumns + ` FROM connections` + connectionWhere
 	connectionExistsSQL    = `SELECT 1 FROM connections` + connectionWhere
 	connectionsOfServerSQL = `SELECT ` + connectionColumns + ` FROM connections WHERE organization_id = $1 AND server_id = $2 ORDER BY user_id`
+	// The credential is not read at all.
+	usersOfServerSQL = `SELECT c.user_id, u.name, u.email, c.status, c.kind, c.scope, c.reason, c.created_at, c.updated_at
+		FROM connections c JOIN users u ON u.organization_id = c.organization_id AND u.id = c.user_id
+		WHERE c.organization_id = $1 AND c.server_id = $2 AND c.user_id > $3 ORDER BY c.user_id LIMIT $4`
 
 	insertConnectionSQL = `INSERT INTO connections (` + connectionColumns + `)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`
@@ -60,6 +64,20 @@ func (s connectionsStore) Connection(ctx context.Context, key storage.Connection
 		return err
 	})
 	return c, err
+}
+
+func scanUserConnection(r Row) (c storage.UserConnection, err error) {
+	err = r.Scan(&c.UserID, &c.UserName, &c.UserEmail, &c.Status, &c.Kind, &c.Scope, &c.Reason, timeColumn{&c.CreatedAt}, timeColumn{&c.UpdatedAt})
+	return c, err
+}
+
+// ServerConnections implements storage.Connections.
+func (s connectionsStore) ServerConnections(ctx context.Context, f storage.ConnectionFilter) (all []storage.UserConnection, err error) {
+	err = s.read(ctx, f.OrganizationID, func(ctx context.Context, q Querier) (err error) {
+		all, err = Many(ctx, q, scanUserConnection, usersOfServerSQL, f.OrganizationID, f.ServerID, f.After, f.Limit)
+		return err
+	})
+	return all, err
 }
 
 // writeExclusively runs f in a write transaction when no edit of the connection runs.

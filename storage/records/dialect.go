@@ -42,6 +42,7 @@ type texts struct {
 	countEntries, listEntries, lockEntry                     string
 	countPolicies, listPolicies, listAgentNames, overlapping string
 	countViews, listViews                                    string
+	listUsers                                                string
 	pinsNamed                                                string
 	addSpend                                                 string
 }
@@ -60,6 +61,7 @@ func (d Dialect) texts() *texts {
 	t.views(d)
 	t.pins(d)
 	t.usage(d)
+	t.users(d)
 	return &t
 }
 
@@ -67,7 +69,7 @@ func (d Dialect) texts() *texts {
 func (d Dialect) Reads() map[string]string {
 	t := d.texts()
 	return map[string]string{
-		"organization": organizationByIDSQL, "organization by slug": organizationBySlugSQL, "user": userSQL, "user by subject": userBySubjectSQL,
+		"organization": organizationByIDSQL, "organization by slug": organizationBySlugSQL, "user": userSQL, "user by subject": userBySubjectSQL, "users": t.listUsers,
 		"entry": visibleEntrySQL, "number of entries": t.countEntries, "entries": t.listEntries,
 		"server": serverSQL, "server by slug": serverBySlugSQL, "number of servers": t.countViews, "servers": t.listViews, "OAuth client": oauthClientSQL,
 		"connection": connectionSQL, "attempt": liveAttemptSQL, "conversation": conversationSQL, "agent": agentSQL, "agent by client": agentByClientSQL,

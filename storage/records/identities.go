@@ -3,7 +3,9 @@ package records
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/durward-gateway/durward/storage"
@@ -33,6 +35,23 @@ const (
 	revokeUserSQL = `UPDATE users SET revoked_at = $3 WHERE organization_id = $1 AND id = $2`
 	logOutUserSQL = `UPDATE users SET logged_out_at = CASE WHEN logged_out_at < $3 THEN $3 ELSE logged_out_at END WHERE organization_id = $1 AND id = $2`
 )
+
+func (t *texts) users(d Dialect) {
+	// A page begins behind a key: reading it costs the same wherever it is in the list.
+	t.listUsers = `SELECT ` + userColumns + ` FROM users WHERE organization_id = $1 AND id > $2
+		AND ($3 = '' OR ` + d.has(`lower(name)`, `$3`) + ` OR ` + d.has(`lower(email)`, `$3`) + ` OR ` + d.has(`lower(subject)`, `$3`) + `)
+		ORDER BY id LIMIT $4`
+}
+
+// lower does the work of the databases' lower for texts with C collation: other letters than A to Z stay as they are.
+func lower(text string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, text)
+}
 
 func scanOrganization(r Row) (o storage.Organization, err error) {
 	err = r.Scan(&o.ID, &o.Issuer, &o.Slug, timeColumn{&o.CreatedAt})
@@ -239,24 +258,6 @@ func freeUserID(ctx context.Context, q Querier, claim storage.UserClaim) (string
 	return "", &storage.ConflictError{Field: "user"}
 }
 
-// Organizations implements [storage.Identities].
-func (s identitiesStore) Organizations(ctx context.Context) (all []storage.Organization, err error) {
-	err = s.readAcross(ctx, func(ctx context.Context, q Querier) (err error) {
-		all, err = Many(ctx, q, scanOrganization, organizationsSQL)
-		return err
-	})
-	return all, err
-}
-
-// Organization implements [storage.Identities].
-func (s identitiesStore) Organization(ctx context.Context, id string) (o storage.Organization, err error) {
-	err = s.readToAuthenticate(ctx, Of(id), func(ctx context.Context, q Querier) (err error) {
-		o, err = One(ctx, q, scanOrganization, organizationByIDSQL, id)
-		return err
-	})
-	return o, err
-}
-
 // User implements storage.Identities.
 func (s identitiesStore) User(ctx context.Context, organization, id string) (u storage.User, err error) {
 	err = s.readToAuthenticate(ctx, Of(organization), func(ctx context.Context, q Querier) (err error) {
@@ -264,6 +265,15 @@ func (s identitiesStore) User(ctx context.Context, organization, id string) (u s
 		return err
 	})
 	return u, err
+}
+
+// Users implements storage.Identities.
+func (s identitiesStore) Users(ctx context.Context, f storage.UserFilter) (users []storage.User, err error) {
+	err = s.read(ctx, f.OrganizationID, func(ctx context.Context, q Querier) (err error) {
+		users, err = Many(ctx, q, scanUser, s.texts.listUsers, f.OrganizationID, f.After, lower(f.Search), f.Limit)
+		return err
+	})
+	return users, err
 }
 
 // RevokeUser implements storage.Identities.
@@ -313,4 +323,109 @@ func (s identitiesStore) LogOutUser(ctx context.Context, organization, id string
 		}
 		return execOne(ctx, tx, logOutUserSQL, organization, id, begun.UnixMicro())
 	})
+}
+
+const (
+	connectionsOfUserSQL      = `SELECT ` + connectionColumns + ` FROM connections WHERE organization_id = $1 AND user_id = $2 ORDER BY server_id`
+	countConnectionsOfUserSQL = `SELECT count(*) FROM connections WHERE organization_id = $1 AND user_id = $2`
+	countKeysOfUserSQL        = `SELECT count(*) FROM api_keys WHERE organization_id = $1 AND user_id = $2 AND revoked_at = $3`
+	countApprovalsOfUserSQL   = `SELECT count(*) FROM approvals WHERE organization_id = $1 AND user_id = $2 AND status IN ('pending', 'approved') AND expires_at > $3`
+	countTasksOfUserSQL       = `SELECT count(*) FROM tasks WHERE organization_id = $1 AND user_id = $2 AND expires_at > $3`
+
+	deleteConnectionsOfUserSQL   = `DELETE FROM connections WHERE organization_id = $1 AND user_id = $2`
+	deleteAttemptsOfUserSQL      = `DELETE FROM attempts WHERE organization_id = $1 AND user_id = $2`
+	deleteTasksOfUserSQL         = `DELETE FROM tasks WHERE organization_id = $1 AND user_id = $2`
+	deleteConversationsOfUserSQL = `DELETE FROM conversations WHERE organization_id = $1 AND user_id = $2`
+)
+
+// Offboarding implements storage.Identities.
+func (s identitiesStore) Offboarding(ctx context.Context, organization, id string, now time.Time) (o storage.Offboarding, err error) {
+	err = s.readSnapshot(ctx, organization, func(ctx context.Context, q Querier) (err error) {
+		o, err = countOfUser(ctx, q, organization, id, now)
+		return err
+	})
+	if err != nil {
+		return storage.Offboarding{}, err
+	}
+	return o, nil
+}
+
+// countOfUser counts what of a user would end.
+func countOfUser(ctx context.Context, q Querier, organization, id string, now time.Time) (o storage.Offboarding, err error) {
+	if o.User, err = One(ctx, q, scanUser, userSQL, organization, id); err != nil {
+		return o, err
+	}
+	for _, kind := range []struct {
+		to    *int
+		query string
+		more  []any
+	}{
+		{&o.Sessions, countLoginsSQL, []any{now.UnixMicro(), never()}},
+		{&o.APIKeys, countKeysOfUserSQL, []any{never()}},
+		{&o.Connections, countConnectionsOfUserSQL, nil},
+		{&o.Approvals, countApprovalsOfUserSQL, []any{now.UnixMicro()}},
+		{&o.Tasks, countTasksOfUserSQL, []any{now.UnixMicro()}},
+	} {
+		if *kind.to, err = One(ctx, q, ScanInt, kind.query, append([]any{organization, id}, kind.more...)...); err != nil {
+			return o, err
+		}
+	}
+	return o, nil
+}
+
+// OffboardUser implements storage.Identities. It does not wait for edits of the user's connections: they find theirs
+// deleted.
+func (s identitiesStore) OffboardUser(ctx context.Context, r storage.OffboardRequest) (o storage.Offboarding, err error) {
+	err = s.write(ctx, r.OrganizationID, func(ctx context.Context, tx Tx) (err error) {
+		if o, err = countOfUser(ctx, tx, r.OrganizationID, r.UserID, r.At); err != nil {
+			return err
+		}
+		if err := offboard(ctx, tx, &r, &o); err != nil {
+			return err
+		}
+		if r.Tell != nil {
+			r.Tell(&o)
+		}
+		_, err = tx.Change(ctx, r.OrganizationID)
+		return err
+	})
+	if err != nil {
+		return storage.Offboarding{}, err
+	}
+	return o, nil
+}
+
+func offboard(ctx context.Context, tx Tx, r *storage.OffboardRequest, o *storage.Offboarding) error {
+	var err error
+	if o.Ended, err = Many(ctx, tx, scanConnection, connectionsOfUserSQL, r.OrganizationID, r.UserID); err != nil {
+		return fmt.Errorf("reading the user's connections: %w", err)
+	}
+	for _, c := range o.Ended {
+		if err := endCredential(ctx, tx, c, nil); err != nil {
+			return err
+		}
+	}
+	if _, err := revokeKeysOfUser(ctx, tx, r.OrganizationID, r.UserID, r.At); err != nil {
+		return err
+	}
+	for _, query := range []string{
+		deleteConnectionsOfUserSQL, deleteAttemptsOfUserSQL, deleteLoginsOfUserSQL, deleteConsentsOfUserSQL, endApprovalsOfUserSQL,
+		deleteTasksOfUserSQL, deleteConversationsOfUserSQL,
+	} {
+		if _, err := tx.Exec(ctx, query, r.OrganizationID, r.UserID); err != nil {
+			return err
+		}
+	}
+	at := micros(r.At)
+	if at.After(o.User.RevokedAt) {
+		o.User.RevokedAt = at
+		if err := execOne(ctx, tx, revokeUserSQL, r.OrganizationID, r.UserID, at.UnixMicro()); err != nil {
+			return err
+		}
+	}
+	if at.After(o.User.LoggedOutAt) {
+		o.User.LoggedOutAt = at
+		return execOne(ctx, tx, logOutUserSQL, r.OrganizationID, r.UserID, at.UnixMicro())
+	}
+	return nil
 }

@@ -73,3 +73,21 @@ func (s identitiesStore) DeleteOrganization(ctx context.Context, id string) (o s
 	}
 	return o, nil
 }
+
+// Organizations implements [storage.Identities].
+func (s identitiesStore) Organizations(ctx context.Context) (all []storage.Organization, err error) {
+	err = s.readAcross(ctx, func(ctx context.Context, q Querier) (err error) {
+		all, err = Many(ctx, q, scanOrganization, organizationsSQL)
+		return err
+	})
+	return all, err
+}
+
+// Organization implements [storage.Identities].
+func (s identitiesStore) Organization(ctx context.Context, id string) (o storage.Organization, err error) {
+	err = s.readToAuthenticate(ctx, Of(id), func(ctx context.Context, q Querier) (err error) {
+		o, err = One(ctx, q, scanOrganization, organizationByIDSQL, id)
+		return err
+	})
+	return o, err
+}

@@ -399,3 +399,56 @@ func testAgentCredentialsBounded(t *testing.T, b *bundle) {
 	noError(t, err)
 	equal(t, slices.IndexFunc(all, func(c storage.AgentCredential) bool { return c.ID == again.ID }), 0)
 }
+
+// setChannel changes an agent.
+func setChannel(a *storage.Agent) error {
+	a.ApprovalChannel = storage.ChannelInBand
+	return nil
+}
+
+// testUpdateAgent checks what of an agent can be changed, and that a change is reported once.
+func testUpdateAgent(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	want := b.agent(t, b.orgA, "Former")
+	change := func(a *storage.Agent) error {
+		a.Application.Name, a.Application.Description, a.WriteConfirmationsRequired, a.ApprovalChannel = "Now", "New", false, ""
+		a.ID, a.OrganizationID, a.LLMGatewayEnabled, a.CreatedAt = b.unknown, b.orgB, false, time.Time{}
+		a.Application.ID, a.Application.ExternalID, a.Application.Issuer, a.Application.DCR = b.unknown, "stolen", otherIssuer, true
+		return nil
+	}
+	var got storage.Agent
+	var err error
+	equal(t, b.changes(func() { got, err = b.UpdateAgent(ctx, b.orgA, want.ID, start.Add(time.Hour), change) }), 1)
+	noError(t, err)
+	want.Application.Name, want.Application.Description, want.WriteConfirmationsRequired, want.ApprovalChannel = "Now", "New", false, ""
+	want.UpdatedAt, want.Application.UpdatedAt = start.Add(time.Hour), start.Add(time.Hour)
+	equal(t, got, want)
+	equal(t, b.changes(func() { got, err = b.UpdateAgent(ctx, b.orgA, want.ID, start.Add(2*time.Hour), change) }), 0)
+	noError(t, err)
+	equal(t, got, want)
+	stored, err := b.Agent(ctx, b.orgA, want.ID)
+	noError(t, err)
+	equal(t, stored, want)
+	page, err := b.Agents(ctx, storage.AgentFilter{OrganizationID: b.orgA, Search: "nEw"}) // in the new description
+	noError(t, err)
+	equal(t, page.Total, 1)
+
+	// The application stays as it is when only the agent changes.
+	_, err = b.UpdateAgent(ctx, b.orgA, want.ID, start.Add(3*time.Hour), setChannel)
+	noError(t, err)
+	want.ApprovalChannel, want.UpdatedAt = storage.ChannelInBand, start.Add(3*time.Hour)
+	stored, err = b.Agent(ctx, b.orgA, want.ID)
+	noError(t, err)
+	equal(t, stored, want)
+
+	refusal := errors.New("no")
+	_, err = b.UpdateAgent(ctx, b.orgA, want.ID, start, func(a *storage.Agent) error { a.Application.Name = "x"; return refusal })
+	wantError(t, err, refusal)
+	for _, key := range [][2]string{{b.orgB, want.ID}, {b.orgA, b.unknown}} {
+		_, err = b.UpdateAgent(ctx, key[0], key[1], start, func(*storage.Agent) error { t.Error("O01 edit was called"); return nil })
+		wantError(t, err, storage.ErrNotFound)
+	}
+	stored, err = b.Agent(ctx, b.orgA, want.ID)
+	noError(t, err)
+	equal(t, stored, want)
+}

@@ -140,6 +140,10 @@ func testAuditedWrites(t *testing.T, b *bundle) {
 		write  func(ctx context.Context) error
 	}{
 		{"RevokeUser", func(ctx context.Context) error { _, err := b.RevokeUser(ctx, b.orgA, b.userA2, start); return err }},
+		{"OffboardUser", func(ctx context.Context) error {
+			_, err := b.OffboardUser(ctx, storage.OffboardRequest{OrganizationID: b.orgA, UserID: b.userA2, At: start.Add(-time.Hour)})
+			return err
+		}},
 		{"LogOutUser", func(ctx context.Context) error { return b.LogOutUser(ctx, b.orgA, b.userA2, start) }},
 		{"SyncDirectory", func(ctx context.Context) error {
 			return b.SyncDirectory(ctx, storage.SourceConfig, []storage.DirectoryEntry{entry("New")}, start)
@@ -186,6 +190,10 @@ func testAuditedWrites(t *testing.T, b *bundle) {
 		}},
 		{"CreateAgentCredential", func(ctx context.Context) error { return b.CreateAgentCredential(ctx, agentCredential(agent)) }},
 		{"DeleteAgentCredential", func(ctx context.Context) error { return b.DeleteAgentCredential(ctx, b.orgA, agent.ID, credential.ID) }},
+		{"UpdateAgent", func(ctx context.Context) error {
+			_, err := b.UpdateAgent(ctx, b.orgA, agent.ID, start, func(a *storage.Agent) error { a.Application.Name = "Changed"; return nil })
+			return err
+		}},
 		{"DeleteAgent", func(ctx context.Context) error { return b.DeleteAgent(ctx, b.orgA, gone.ID, "", start) }},
 		{"CreatePolicy", func(ctx context.Context) error {
 			_, err := b.CreatePolicy(ctx, b.newPolicy(b.orgA, "Created", agent.ID))

@@ -3,6 +3,7 @@ package storagetest
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -499,4 +500,35 @@ func testDataKeys(t *testing.T, b *bundle) {
 	}
 	all.Wait()
 	equal(t, won.Load(), 1)
+}
+
+// testServerConnections checks that the connections to a server are listed with their users, each once.
+func testServerConnections(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	second := storage.ConnectionKey{OrganizationID: b.orgA, UserID: b.userA2, ServerID: b.serverA.ID}
+	first := b.connect(t, b.connectionA1)
+	b.connect(t, second)
+	b.connect(t, b.connectionB1)
+	list := func(organization, server, after string, limit int) []storage.UserConnection {
+		t.Helper()
+		all, err := b.ServerConnections(ctx, storage.ConnectionFilter{OrganizationID: organization, ServerID: server, After: after, Limit: limit})
+		noError(t, err)
+		return all
+	}
+	all := list(b.orgA, b.serverA.ID, "", 10)
+	if len(all) != 2 || all[0].UserID >= all[1].UserID {
+		t.Fatalf("%v", all)
+	}
+	at := slices.IndexFunc(all, func(c storage.UserConnection) bool { return c.UserID == b.userA1 })
+	equal(t, all[at], storage.UserConnection{
+		UserID: b.userA1, Status: first.Status, Kind: first.Kind, Scope: first.Scope, Reason: first.Reason, CreatedAt: first.CreatedAt, UpdatedAt: first.UpdatedAt,
+	})
+	equal(t, list(b.orgA, b.serverA.ID, "", 1), all[:1])
+	equal(t, list(b.orgA, b.serverA.ID, all[0].UserID, 10), all[1:])
+	equal(t, len(list(b.orgA, b.serverA.ID, all[1].UserID, 10)), 0)
+	for _, key := range [][2]string{{b.orgB, b.serverA.ID}, {b.orgA, b.serverB.ID}, {b.orgA, b.unknown}, {b.unknown, b.serverA.ID}} {
+		if got := list(key[0], key[1], "", 10); len(got) != 0 {
+			t.Errorf("O01 %v: %v", key, got)
+		}
+	}
 }

@@ -220,3 +220,115 @@ func testUserRace(t *testing.T, b *bundle) {
 	}
 	all.Wait()
 }
+
+// testUserLists checks that pages by key reach every user once, also those that come while somebody reads.
+func testUserLists(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	named := func(subject, name, email string) string {
+		u, err := b.ResolveUser(ctx, storage.UserClaim{
+			OrganizationID: b.orgA, Issuer: issuer, Subject: subject, DerivedID: newID(), Kind: storage.UserPerson, Name: name, Email: email,
+		}, start)
+		noError(t, err)
+		return u.ID
+	}
+	ada := named("auth0|ADA", "Ada Lovelace", "ada@acme.test")
+	grace := named("auth0|grace", "Grace 100% Ünal", "Grace_H@acme.test")
+	var pages [][]string
+	after := ""
+	for len(pages) == 0 || after != "" {
+		page, err := b.Users(ctx, storage.UserFilter{OrganizationID: b.orgA, After: after, Limit: 1})
+		noError(t, err)
+		var ids []string
+		after = ""
+		for _, u := range page {
+			ids, after = append(ids, u.ID), u.ID
+		}
+		if pages = append(pages, ids); len(pages) == 1 {
+			named("late", "Late", "") // before or behind what was read
+		}
+	}
+	read := slices.Concat(pages...)
+	if !slices.IsSorted(read) || len(slices.Compact(slices.Clone(read))) != len(read) || len(read) < 4 {
+		t.Errorf("pages %v", pages)
+	}
+	for _, id := range []string{b.userA1, b.userA2, ada, grace} {
+		if !slices.Contains(read, id) {
+			t.Errorf("user %s is on no page of %v", id, pages)
+		}
+	}
+	whole, err := b.Users(ctx, storage.UserFilter{OrganizationID: b.orgA, Limit: 100})
+	noError(t, err)
+	for _, u := range whole {
+		one, err := b.User(ctx, b.orgA, u.ID)
+		noError(t, err)
+		equal(t, u, one)
+	}
+	equal(t, len(whole), 5)
+	for search, want := range map[string][]string{
+		"lovelace": {ada}, "ACME.TEST": {ada, grace}, "auth0|ad": {ada}, "100%": {grace}, "_h@": {grace}, "%": {grace}, "Ünal": {grace}, "nobody": nil, "\x00": nil,
+	} {
+		found, err := b.Users(ctx, storage.UserFilter{OrganizationID: b.orgA, Search: search, Limit: 100})
+		noError(t, err)
+		var ids []string
+		for _, u := range found {
+			ids = append(ids, u.ID)
+		}
+		slices.Sort(want)
+		equal(t, strings.Join(ids, " "), strings.Join(want, " "))
+	}
+	others, err := b.Users(ctx, storage.UserFilter{OrganizationID: b.orgB, Limit: 100})
+	noError(t, err)
+	if len(others) != 1 || others[0].ID != b.userB1 {
+		t.Errorf("O01 organization B has %v", others)
+	}
+}
+
+// testRemovedOrganizations checks W25: organizations that tokens named by mistake can be removed, but none with
+// anything that somebody made.
+func testRemovedOrganizations(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	claim := storage.OrganizationClaim{Issuer: issuer, Slug: "gamil", DerivedID: newID()}
+	mistaken, err := b.ResolveOrganization(ctx, claim, start)
+	noError(t, err)
+	user := b.user(t, mistaken.ID)
+	client, err := b.RegisterAgent(ctx, newAgent(mistaken.ID, "Client"), 10)
+	noError(t, err)
+	credential := agentCredential(client) // which somebody made, unlike the agent
+	noError(t, b.CreateAgentCredential(ctx, credential))
+	empty, err := b.EmptyOrganizations(ctx)
+	noError(t, err)
+	equal(t, len(empty), 0)
+	noError(t, b.DeleteAgentCredential(ctx, mistaken.ID, client.ID, credential.ID))
+
+	empty, err = b.EmptyOrganizations(ctx)
+	noError(t, err)
+	equal(t, empty, []storage.Organization{mistaken})
+	_, err = b.DeleteOrganization(ctx, b.unknown)
+	wantError(t, err, storage.ErrNotFound)
+	_, err = b.DeleteOrganization(ctx, b.orgA)
+	wantConflict(t, err, "organization")
+
+	changed := make(chan string, 10)
+	defer b.OnChange(func(organization string) { changed <- organization })()
+	recorded, _ := b.audited(t, b.orgA, "organization.removed") // of the organization of the caller
+	removed, err := b.DeleteOrganization(recorded, mistaken.ID)
+	noError(t, err)
+	equal(t, removed, mistaken)
+	if events := b.chain(t, b.orgA); !slices.Contains(events, "organization.removed") {
+		t.Errorf("recorded: %v", events)
+	}
+	for <-changed != mistaken.ID {
+	}
+	_, err = b.User(ctx, mistaken.ID, user)
+	wantError(t, err, storage.ErrNotFound)
+	all, err := b.Organizations(ctx)
+	noError(t, err)
+	equal(t, len(all), 2)
+	_, err = b.User(ctx, b.orgA, b.userA1)
+	noError(t, err)
+	_, err = b.DeleteOrganization(ctx, mistaken.ID)
+	wantError(t, err, storage.ErrNotFound)
+	again, err := b.ResolveOrganization(ctx, claim, start)
+	noError(t, err)
+	equal(t, again, mistaken)
+}

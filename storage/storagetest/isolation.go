@@ -101,6 +101,14 @@ func testIsolation(t *testing.T, b *bundle) {
 			_, err := b.RevokeUser(ctx, b.orgB, user, start)
 			return err
 		},
+		"OffboardUser": func(_, user, _ string) error {
+			_, err := b.OffboardUser(ctx, storage.OffboardRequest{OrganizationID: b.orgB, UserID: user, At: start})
+			return err
+		},
+		"Offboarding": func(_, user, _ string) error {
+			_, err := b.Offboarding(ctx, b.orgB, user, start)
+			return err
+		},
 		"LogOutUser": func(_, user, _ string) error { return b.LogOutUser(ctx, b.orgB, user, start) },
 		"DirectoryEntry": func(_, _, entry string) error {
 			_, err := b.DirectoryEntry(ctx, b.orgB, entry)
@@ -214,6 +222,10 @@ func testIsolation(t *testing.T, b *bundle) {
 		},
 		"Agent": func(agent, _, _ string) error {
 			_, err := b.Agent(ctx, b.orgB, agent)
+			return err
+		},
+		"UpdateAgent": func(agent, _, _ string) error {
+			_, err := b.UpdateAgent(ctx, b.orgB, agent, start, func(*storage.Agent) error { never("an agent"); return nil })
 			return err
 		},
 		"DeleteAgent": func(agent, _, _ string) error { return b.DeleteAgent(ctx, b.orgB, agent, b.userB1, start) },
@@ -407,6 +419,13 @@ func testChanges(t *testing.T, b *bundle) {
 	_, err = b.AdoptApplication(ctx, registered)
 	check("AdoptApplication", err, "A")
 
+	_, err = b.UpdateAgent(ctx, b.orgA, agent.ID, start, setChannel)
+	check("UpdateAgent", err, "A")
+	_, err = b.UpdateAgent(ctx, b.orgA, agent.ID, start, setChannel)
+	check("UpdateAgent without a change", err)
+	_, err = b.UpdateAgent(ctx, b.orgA, agent.ID, start, func(*storage.Agent) error { return context.Canceled })
+	refused("UpdateAgent", err)
+
 	credential := agentCredential(agent)
 	check("CreateAgentCredential", b.CreateAgentCredential(ctx, credential))
 	refused("CreateAgentCredential", b.CreateAgentCredential(ctx, credential))
@@ -435,6 +454,10 @@ func testChanges(t *testing.T, b *bundle) {
 	_, err = b.RevokeUser(ctx, b.orgA, b.userA1, start)
 	check("RevokeUser again", err)
 	check("LogOutUser", b.LogOutUser(ctx, b.orgA, b.userA1, start))
+	_, err = b.OffboardUser(ctx, storage.OffboardRequest{OrganizationID: b.orgA, UserID: b.userA2, At: start})
+	check("OffboardUser", err, "A")
+	_, err = b.Offboarding(ctx, b.orgA, b.userA2, start)
+	check("Offboarding", err)
 
 	_, err = b.ObserveTools(ctx, b.orgA, b.serverA.ID, []storage.ObservedTool{tool("tool", "1")}, start)
 	check("ObserveTools", err, "A")
