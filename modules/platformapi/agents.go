@@ -18,6 +18,9 @@ const (
 	maxCallbacks  = 100
 )
 
+// channelText is the rule for the place where a human decides on an agent's held calls.
+var channelText = validate.Text{Flags: validate.Nullable, Enum: []string{string(storage.ChannelInBand), string(storage.ChannelOutOfBand)}}
+
 func listAgents(q *request) (any, error) {
 	filter := storage.AgentFilter{OrganizationID: q.Organization(), Search: q.Search(), Page: q.Page()}
 	for _, word := range q.Query.Enums("agent_type", string(storage.AgentInternal), string(storage.AgentExternal)) {
@@ -82,9 +85,7 @@ func createAgent(q *request) (any, error) {
 		}
 		a.WriteConfirmationsRequired = o.Bool("write_confirmations_required", 0).Or(true)
 		a.LLMGatewayEnabled = o.Bool("llm_gateway_enabled", 0).Or(false)
-		a.ApprovalChannel = storage.ApprovalChannel(o.Text("approval_channel", validate.Text{
-			Flags: validate.Nullable, Enum: []string{string(storage.ChannelInBand), string(storage.ChannelOutOfBand)},
-		}).Value)
+		a.ApprovalChannel = storage.ApprovalChannel(o.Text("approval_channel", channelText).Value)
 	}); err != nil {
 		return nil, err
 	}
@@ -142,6 +143,37 @@ func agentAnswer(a storage.Agent, err error) (any, error) {
 		return nil, routes.Conflict("external_id", "This application is an agent already")
 	case err != nil:
 		return nil, err
+	}
+	return viewAgent(a), nil
+}
+
+// updateAgent changes what administrators say about an agent. The client whose tokens it stands for stays the same: policies
+// that name the agent would otherwise come to govern another one.
+func updateAgent(q *request) (any, error) {
+	id := q.ID("agent_id")
+	var name, description, channel validate.Field[string]
+	var confirmed validate.Field[bool]
+	if err := q.Read(false, func(o *validate.Object) {
+		name = o.Text("name", validate.Text{Min: 1, Max: 255})
+		description = o.Text("description", validate.Text{Flags: validate.Nullable})
+		channel = o.Text("approval_channel", channelText)
+		confirmed = o.Bool("write_confirmations_required", 0)
+	}); err != nil {
+		return nil, err
+	}
+	a, err := q.Core.Store.UpdateAgent(q.Context(), q.Organization(), id, q.handler.now().UTC(), func(a *storage.Agent) error {
+		a.Application.Name = name.Or(a.Application.Name)
+		if description.Present {
+			a.Application.Description = description.Value
+		}
+		if channel.Present { // null: that of the agent's type
+			a.ApprovalChannel = storage.ApprovalChannel(channel.Value)
+		}
+		a.WriteConfirmationsRequired = confirmed.Or(a.WriteConfirmationsRequired)
+		return nil
+	})
+	if err != nil {
+		return nil, routes.Missing(err, errNoAgent)
 	}
 	return viewAgent(a), nil
 }

@@ -31,6 +31,8 @@ func TestAuditEvents(t *testing.T) {
 		"DELETE /api/organizations/{organization_id}":               "organization.delete",
 		"DELETE /api/server-directory/{id}":                         "directory_entry.delete",
 		"POST /api/agents":                                          "agent.create",
+		"DELETE /api/servers/{server_id}/connections/{user_id}":     "connection.delete",
+		"PATCH /api/agents/{agent_id}":                              "agent.update",
 		"DELETE /api/agents/{agent_id}":                             "agent.delete",
 		"POST /api/agents/{agent_id}/credentials":                   "agent_credential.create",
 		"DELETE /api/agents/{agent_id}/credentials/{credential_id}": "agent_credential.delete",

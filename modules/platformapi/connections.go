@@ -3,9 +3,11 @@ package platformapi
 import (
 	"cmp"
 	"errors"
+	"strings"
 
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
@@ -112,4 +114,61 @@ func disconnect(q *request) (any, error) {
 	}
 	key := storage.ConnectionKey{OrganizationID: q.Organization(), UserID: q.Call.Caller.UserID, ServerID: s.ID}
 	return nil, routes.Missing(q.Core.Connections.Disconnect(q.Context(), key), errNoConnection)
+}
+
+var errNoUsersConnection = routes.Refused(gateway.ConnectionNotFound, "This user has no connection to this server")
+
+// serverConnectionView is the view of a user's connection for those who manage the server. It has nothing of the
+// credential.
+type serverConnectionView struct {
+	UserID      string                   `json:"user_id"`
+	Name        *string                  `json:"name"`
+	Email       *string                  `json:"email"`
+	Status      storage.ConnectionStatus `json:"status"` // connected, or error
+	Provider    storage.Provider         `json:"provider"`
+	Scopes      []string                 `json:"scopes"`
+	Reason      *string                  `json:"reason"` // of the error
+	ConnectedAt routes.Instant           `json:"connected_at"`
+	UpdatedAt   routes.Instant           `json:"updated_at"`
+}
+
+func viewServerConnection(c storage.UserConnection) serverConnectionView {
+	return serverConnectionView{
+		UserID: c.UserID, Name: routes.Optional(c.UserName), Email: routes.Optional(c.UserEmail), Status: c.Status, Provider: c.Kind,
+		Scopes: routes.List(strings.Fields(c.Scope)), Reason: routes.Optional(c.Reason),
+		ConnectedAt: routes.Instant(c.CreatedAt), UpdatedAt: routes.Instant(c.UpdatedAt),
+	}
+}
+
+func listServerConnections(q *request) (any, error) {
+	ref := q.server()
+	after, limit := q.keyed()
+	if err := q.Shape(); err != nil {
+		return nil, err
+	}
+	s, err := q.readServer(ref)
+	if err != nil {
+		return nil, err
+	}
+	all, err := q.Core.Store.ServerConnections(q.Context(), storage.ConnectionFilter{OrganizationID: q.Organization(), ServerID: s.ID, After: after, Limit: limit + 1})
+	if err != nil {
+		return nil, err
+	}
+	return viewKeyed(all, limit, func(c storage.UserConnection) string { return c.UserID }, viewServerConnection), nil
+}
+
+// disconnectOther deletes a user's credential for a server as the user's own disconnecting does: at the provider too, and
+// the streams that use it end.
+func disconnectOther(q *request) (any, error) {
+	ref := q.server()
+	user := q.ID("user_id")
+	if err := q.Shape(); err != nil {
+		return nil, err
+	}
+	s, err := q.readServer(ref)
+	if err != nil {
+		return nil, err
+	}
+	key := storage.ConnectionKey{OrganizationID: q.Organization(), UserID: user, ServerID: s.ID}
+	return nil, routes.Missing(q.Core.Connections.Disconnect(q.Context(), key), errNoUsersConnection)
 }

@@ -28,7 +28,11 @@ const (
 	toolsPath         = serverPath + "/tools"
 	registeredPath    = serverPath + "/registration"
 	mePath            = "/api/me"
-	userRevokePath    = "/api/users/{user_id}/revoke"
+	usersPath         = "/api/users"
+	userPath          = usersPath + "/{user_id}"
+	userRevokePath    = userPath + "/revoke"
+	connectionsPath   = serverPath + "/connections"
+	othersPath        = connectionsPath + "/{user_id}"
 	sessionsPath      = "/api/sessions"
 	sessionPath       = sessionsPath + "/{session_id}"
 	approvalsPath     = "/api/approvals"
@@ -86,6 +90,10 @@ var table = routes.MustTable(
 		Gives("Ends your connection to a server, at the provider too.", nil),
 	routes.At(http.MethodDelete, registeredPath, routes.Operator, routes.OwnOrganization, routes.AuditAdminWrite, forgetRegistration).
 		Gives("Forgets the OAuth client that was registered for a server by itself.", nil),
+	routes.At(http.MethodGet, connectionsPath, routes.Operator, routes.OwnOrganization, routes.AuditRead, listServerConnections).
+		Gives("Lists the connections of all users to a server, without credentials.", keyedView[serverConnectionView]{}),
+	routes.At(http.MethodDelete, othersPath, routes.Operator, routes.OwnOrganization, routes.AuditAdminWrite, disconnectOther).
+		Gives("Ends a user's connection to a server, at the provider too.", nil),
 	routes.At(http.MethodGet, toolsPath, routes.PolicyEditor, routes.OwnOrganization, routes.AuditRead, listTools).
 		Gives("Lists the tools of a server that were seen, with what is accepted of each.", pageView[toolView]{}),
 	routes.At(http.MethodPost, toolsPath+"/accept", routes.PolicyEditor, routes.OwnOrganization, routes.AuditAdminWrite, acceptTool).
@@ -118,6 +126,8 @@ var table = routes.MustTable(
 		Gives("Counts the agents of the organization.", agentCountsView{}),
 	routes.At(http.MethodGet, agentPath, routes.User, routes.OwnOrganization, routes.AuditRead, getAgent).
 		Gives("Shows an agent.", agentView{}),
+	routes.At(http.MethodPatch, agentPath, routes.Operator, routes.OwnOrganization, routes.AuditAdminWrite, updateAgent).
+		Gives("Changes an agent.", agentView{}),
 	routes.At(http.MethodDelete, agentPath, routes.Operator, routes.OwnOrganization, routes.AuditAdminWrite, deleteAgent).
 		Gives("Deletes an agent, and takes it out of the policies that name it.", nil),
 	routes.At(http.MethodGet, credentialsPath, routes.Operator, routes.OwnOrganization, routes.AuditRead, listCredentials).
@@ -182,6 +192,10 @@ var table = routes.MustTable(
 
 	routes.At(http.MethodGet, mePath, routes.User, routes.OwnOrganization, routes.AuditRead, showMe).
 		Gives("Shows what the gateway takes you for, and what you may do.", meView{}),
+	routes.At(http.MethodGet, usersPath, routes.Auditor, routes.OwnOrganization, routes.AuditRead, listUsers).
+		Gives("Lists the users of the organization.", keyedView[userView]{}),
+	routes.At(http.MethodGet, userPath, routes.Auditor, routes.OwnOrganization, routes.AuditRead, getUser).
+		Gives("Shows a user.", userView{}),
 	routes.At(http.MethodPost, userRevokePath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, revokeUser).
 		Gives("Refuses all present tokens of a user, and ends their streams and calls.", revokedUserView{}),
 	routes.At(http.MethodGet, sessionsPath, routes.User, routes.OwnOrganization, routes.AuditRead, listSessions).

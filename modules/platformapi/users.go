@@ -67,3 +67,61 @@ func (q *request) disconnectUser(id string) (int, error) {
 	}
 	return removed, nil
 }
+
+// userView is the API's view of a user. Roles and groups are null when no token has named any yet.
+type userView struct {
+	ID        string           `json:"id"`
+	Name      *string          `json:"name"`
+	Email     *string          `json:"email"`
+	Kind      storage.UserKind `json:"kind"`
+	Issuer    string           `json:"issuer"`
+	Subject   string           `json:"subject"`
+	Roles     *[]string        `json:"roles"`  // of the newest token that named them
+	Groups    *[]string        `json:"groups"` // as for roles
+	CreatedAt routes.Instant   `json:"created_at"`
+	SeenAt    routes.Instant   `json:"seen_at"`    // up to a minute late
+	RevokedAt *routes.Instant  `json:"revoked_at"` // tokens issued until then are refused
+}
+
+func viewUser(u storage.User) userView {
+	return userView{
+		ID: u.ID, Name: routes.Optional(u.Name), Email: routes.Optional(u.Email), Kind: u.Kind, Issuer: u.Issuer, Subject: u.Subject,
+		Roles: factNames(u.Facts.Roles), Groups: factNames(u.Facts.Groups),
+		CreatedAt: routes.Instant(u.CreatedAt), SeenAt: routes.Instant(u.SeenAt), RevokedAt: routes.OptionalInstant(u.RevokedAt),
+	}
+}
+
+// factNames returns the names of a fact, nil when no token has contained it.
+func factNames(f storage.Fact) *[]string {
+	if f.At.IsZero() {
+		return nil
+	}
+	names := routes.List(f.Names)
+	return &names
+}
+
+func listUsers(q *request) (any, error) {
+	filter := storage.UserFilter{OrganizationID: q.Organization(), Search: q.Search()}
+	after, limit := q.keyed()
+	if err := q.Shape(); err != nil {
+		return nil, err
+	}
+	filter.After, filter.Limit = after, limit+1
+	users, err := q.Core.Store.Users(q.Context(), filter)
+	if err != nil {
+		return nil, err
+	}
+	return viewKeyed(users, limit, func(u storage.User) string { return u.ID }, viewUser), nil
+}
+
+func getUser(q *request) (any, error) {
+	id := q.ID("user_id")
+	if err := q.Shape(); err != nil {
+		return nil, err
+	}
+	u, err := q.Core.Store.User(q.Context(), q.Organization(), id)
+	if err != nil {
+		return nil, routes.Missing(err, errNoUser)
+	}
+	return viewUser(u), nil
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 
+	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/credential/directory"
 	"github.com/durward-gateway/durward/modules/app/paths"
 	"github.com/durward-gateway/durward/modules/app/routes"
@@ -153,4 +154,30 @@ func viewPage[T, V any](asked storage.PageRequest, page storage.Page[T], view fu
 		data = append(data, view(item))
 	}
 	return pageView[V]{Data: data, Pagination: p}
+}
+
+// keyedView is a page of a list that grows without bound. It has no total: to count would read the whole list.
+type keyedView[T any] struct {
+	Data       []T     `json:"data"`
+	NextCursor *string `json:"next_cursor"` // null at the end
+}
+
+// keyed reads the place and the size of a page by key.
+func (q *request) keyed() (after string, limit int) {
+	after = q.Query.UUID("cursor", 0).Value
+	return after, int(q.Query.Int("limit", validate.Integer{Min: 1, Max: 100}).Or(50))
+}
+
+// viewKeyed shows a page by key. One item more than limit was read: it only says that there is another page.
+func viewKeyed[T, V any](items []T, limit int, key func(T) string, view func(T) V) keyedView[V] {
+	out := keyedView[V]{Data: []V{}}
+	if len(items) > limit {
+		items = items[:limit]
+		last := key(items[limit-1])
+		out.NextCursor = &last
+	}
+	for _, item := range items {
+		out.Data = append(out.Data, view(item))
+	}
+	return out
 }

@@ -26,7 +26,7 @@ var resources = map[string]string{
 }
 
 // parts maps segments behind an object to the names of collections of its parts.
-var parts = map[string]string{"credentials": "agent_credential"} //nolint:gosec // names
+var parts = map[string]string{"credentials": "agent_credential", "connections": "connection"} //nolint:gosec // names
 
 var verbs = map[string]string{http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "update", http.MethodDelete: "delete"}
 
