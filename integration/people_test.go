@@ -85,3 +85,63 @@ func TestPeople(t *testing.T) {
 	}
 	g.send(http.MethodPatch, agent, g.token(alice), members{"name": "x"}).wantError(t, http.StatusForbidden, "Forbidden")
 }
+
+// TestOffboard checks that everything of a user ends with one call: tokens, keys, the connection at the provider and the
+// open stream; that a look beforehand counts the same and ends nothing; and that the audit log has it once, with the numbers.
+func TestOffboard(t *testing.T) {
+	t.Parallel()
+	g, p := startGateway(t, settings{}), newGrantor(t)
+	boss, token, id := g.token(admin), g.token(alice), alice["sub"].(string)
+	s := g.createServer(p.mcpURL(), p.entry())
+	g.attackConnect(token, s, p).want(t, http.StatusOK)
+	var key struct{ Key string }
+	g.api(token, http.MethodPost, "/api/llm-gateway/user/api-keys", members{"name": "k", "scopes": []string{"llm"}}).decode(t, &key)
+	type numbers struct {
+		Connections int
+		Keys        int  `json:"api_keys"`
+		DryRun      bool `json:"dry_run"`
+	}
+	offboard := func(query string) (n numbers) {
+		t.Helper()
+		g.api(boss, http.MethodPost, "/api/users/"+id+"/offboard"+query, nil).decode(t, &n)
+		return n
+	}
+	if n := offboard("?dry_run=true"); !n.DryRun || n.Connections != 1 || n.Keys != 1 {
+		t.Errorf("the look counts %+v", n)
+	}
+	if got := g.connection(token, s); got != "connected" || len(p.told()) != 0 {
+		t.Errorf("after the look the connection is %s, and the provider was told %v", got, p.told())
+	}
+	g.send(http.MethodPost, "/api/users/"+id+"/offboard", token, nil).wantError(t, http.StatusForbidden, "Forbidden")
+	if n := offboard(""); n.DryRun || n.Connections != 1 || n.Keys != 1 {
+		t.Errorf("the act counts %+v", n)
+	}
+	g.send(http.MethodGet, "/api/servers", token, nil).want(t, http.StatusUnauthorized)
+	g.send(http.MethodGet, "/api/llm-gateway/v1/models", key.Key, nil).want(t, http.StatusUnauthorized)
+	rig.Eventually(t, "the tokens to be revoked", p.toldAll)
+	if n := offboard("?dry_run=false"); n.Connections != 0 || n.Keys != 0 {
+		t.Errorf("repeated, it counts %+v", n)
+	}
+	var log struct {
+		Data []struct {
+			Event  string
+			Detail struct {
+				DryRun bool `json:"dry_run"`
+				Ended  map[string]int
+			}
+		}
+	}
+	found := func() (n int) {
+		g.api(boss, http.MethodGet, "/api/audit?limit=100", nil).decode(t, &log)
+		for _, r := range log.Data {
+			if r.Event == "user.offboard" && !r.Detail.DryRun && r.Detail.Ended["connections"] == 1 && r.Detail.Ended["api_keys"] == 1 {
+				n++
+			}
+		}
+		return n
+	}
+	rig.Eventually(t, "the record", func() bool { return found() > 0 })
+	if n := found(); n != 1 {
+		t.Errorf("%d records of it: %+v", n, log)
+	}
+}

@@ -45,6 +45,7 @@ func TestAuditEvents(t *testing.T) {
 		"POST /api/approvals/{approval_id}/approve":                 "approval.approve",
 		"POST /api/approvals/{approval_id}/deny":                    "approval.deny",
 		"POST /api/users/{user_id}/revoke":                          "user.revoke",
+		"POST /api/users/{user_id}/offboard":                        "user.offboard",
 		"DELETE /api/sessions/{session_id}":                         "session.delete",
 	}
 	got := make(map[string]string)

@@ -31,6 +31,7 @@ import (
 	"github.com/durward-gateway/durward/internal/identity/refused"
 	"github.com/durward-gateway/durward/internal/mcp/pinning"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
+	"github.com/durward-gateway/durward/internal/mcp/tasks"
 	"github.com/durward-gateway/durward/internal/ops/probe"
 	"github.com/durward-gateway/durward/internal/policy/approval"
 	"github.com/durward-gateway/durward/internal/policy/evaluator"
@@ -136,7 +137,7 @@ func newAPI(t *testing.T) *api {
 	t.Cleanup(servers.Close)
 	a.core = &app.Core{
 		Evaluator: evaluator.New(evaluator.Options{Memory: servers, Store: store}), Pins: pinning.New(pinning.Options{}),
-		PublicURL: publicURL, Store: a.store, Keyring: keyring, Guard: guard, Broker: broker, Streams: &streams.Registry{},
+		PublicURL: publicURL, Store: a.store, Keyring: keyring, Guard: guard, Broker: broker, Streams: &streams.Registry{}, Tasks: &tasks.Owners{Store: store, Now: now},
 		Sizes: settings.Sizes{API: 1 << 20, Meta: 64 << 10}, Log: slog.New(slog.DiscardHandler),
 		Tests:   probe.NewTests(probe.TestsOptions{Guard: guard, Counters: window.New(now), Store: a.store, Log: slog.New(slog.DiscardHandler), Now: now}),
 		Metrics: &metrics.Traffic{Connections: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "connections_total", Help: "As in the app."}, []string{"event"})},

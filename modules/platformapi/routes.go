@@ -31,6 +31,7 @@ const (
 	usersPath         = "/api/users"
 	userPath          = usersPath + "/{user_id}"
 	userRevokePath    = userPath + "/revoke"
+	offboardPath      = userPath + "/offboard"
 	connectionsPath   = serverPath + "/connections"
 	othersPath        = connectionsPath + "/{user_id}"
 	sessionsPath      = "/api/sessions"
@@ -198,6 +199,8 @@ var table = routes.MustTable(
 		Gives("Shows a user.", userView{}),
 	routes.At(http.MethodPost, userRevokePath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, revokeUser).
 		Gives("Refuses all present tokens of a user, and ends their streams and calls.", revokedUserView{}),
+	routes.At(http.MethodPost, offboardPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, offboardUser).
+		Gives("Ends everything of a user, or counts it first.", offboardingView{}),
 	routes.At(http.MethodGet, sessionsPath, routes.User, routes.OwnOrganization, routes.AuditRead, listSessions).
 		Gives("Lists your logins with clients; an administrator or auditor names another user.", pageView[sessionView]{}),
 	routes.At(http.MethodDelete, sessionPath, routes.User, routes.OwnOrganization, routes.AuditConnection, endSession).

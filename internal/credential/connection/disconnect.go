@@ -30,11 +30,29 @@ func (b *Broker) DeleteServer(ctx context.Context, organization, id, by string, 
 		return d, err
 	}
 	e.told()
-	for _, c := range d.Connections {
+	b.forget(ctx, d.Connections)
+	return d, nil
+}
+
+// OffboardUser ends everything of a user as storage.Identities does. It also asks the providers to revoke all tokens of the
+// user, in the background.
+func (b *Broker) OffboardUser(ctx context.Context, r storage.OffboardRequest) (storage.Offboarding, error) {
+	e := b.newEnding()
+	o, err := b.store.OffboardUser(e.in(ctx), r)
+	if err != nil {
+		return o, err
+	}
+	e.told()
+	b.forget(ctx, o.Ended)
+	return o, nil
+}
+
+// forget drops what this process knows about deleted connections, and revokes the tokens that no store has taken.
+func (b *Broker) forget(ctx context.Context, deleted []storage.Connection) {
+	for _, c := range deleted {
 		b.retries.forget(c.ConnectionKey)
 		b.revokeUnsaved(context.WithoutCancel(ctx), c.ConnectionKey)
 	}
-	return d, nil
 }
 
 // background runs f independently of any request. Close waits for f for a limited time. After Close, f does not run and

@@ -155,6 +155,10 @@ func (o *Owners) Of(ctx context.Context, who session.Binding) (owns func(id stri
 	}, err
 }
 
+// Forget drops the tasks of a user that this process has seen. It is for a user whose tasks the store has just forgotten:
+// a task that was never stored would otherwise be stored again.
+func (o *Owners) Forget(organization, user string) { o.book.forgetUser(person{organization, user}) }
+
 // KeepSweeping drops tasks that are over, in memory and in the store, until ctx ends. failed is called with errors.
 func (o *Owners) KeepSweeping(ctx context.Context, failed func(error)) {
 	ticker := time.NewTicker(sweepEvery)

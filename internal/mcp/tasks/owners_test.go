@@ -301,3 +301,24 @@ func TestKeepSweeping(t *testing.T) {
 		}
 	})
 }
+
+// TestForget checks that tasks of a user who has left come back neither from memory nor into the store.
+func TestForget(t *testing.T) {
+	here, _, store, _ := cluster()
+	store.err = errors.New("away")
+	hers := session.Binding{Organization: "o", User: "alice", Server: "s"}
+	his := hers
+	his.User = "adam"
+	for who, id := range map[session.Binding]string{hers: "hers", his: "his"} {
+		_ = here.Created(t.Context(), who, Created{ID: id})
+	}
+	here.Forget("o", "alice")
+	here.Forget("o", "nobody")
+	store.err = nil
+	if owns, err := here.Owns(t.Context(), hers, "hers"); owns || err != nil || store.writes != 2 {
+		t.Errorf("she owns it: %t, %v; %d writes", owns, err, store.writes)
+	}
+	if owns, err := here.Owns(t.Context(), his, "his"); !owns || err != nil {
+		t.Errorf("he owns his: %t, %v", owns, err)
+	}
+}

@@ -95,6 +95,13 @@ func (b *book) forget(e *entry) {
 	}
 }
 
+// forgetUser drops all tasks of a user.
+func (b *book) forgetUser(who person) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.removeIf(b.users[who], func(*task) bool { return true })
+}
+
 // sweep drops tasks that are over.
 func (b *book) sweep(now time.Time) {
 	b.mu.Lock()
