@@ -355,22 +355,20 @@ func countOfUser(ctx context.Context, q Querier, organization, id string, now ti
 	if o.User, err = One(ctx, q, scanUser, userSQL, organization, id); err != nil {
 		return o, err
 	}
-	for _, kind := range []struct {
-		to    *int
-		query string
-		more  []any
-	}{
-		{&o.Sessions, countLoginsSQL, []any{now.UnixMicro(), never()}},
-		{&o.APIKeys, countKeysOfUserSQL, []any{never()}},
-		{&o.Connections, countConnectionsOfUserSQL, nil},
-		{&o.Approvals, countApprovalsOfUserSQL, []any{now.UnixMicro()}},
-		{&o.Tasks, countTasksOfUserSQL, []any{now.UnixMicro()}},
-	} {
-		if *kind.to, err = One(ctx, q, ScanInt, kind.query, append([]any{organization, id}, kind.more...)...); err != nil {
-			return o, err
-		}
+	if o.Sessions, err = One(ctx, q, ScanInt, countLoginsSQL, organization, id, now.UnixMicro(), never()); err != nil {
+		return o, err
 	}
-	return o, nil
+	if o.APIKeys, err = One(ctx, q, ScanInt, countKeysOfUserSQL, organization, id, never()); err != nil {
+		return o, err
+	}
+	if o.Connections, err = One(ctx, q, ScanInt, countConnectionsOfUserSQL, organization, id); err != nil {
+		return o, err
+	}
+	if o.Approvals, err = One(ctx, q, ScanInt, countApprovalsOfUserSQL, organization, id, now.UnixMicro()); err != nil {
+		return o, err
+	}
+	o.Tasks, err = One(ctx, q, ScanInt, countTasksOfUserSQL, organization, id, now.UnixMicro())
+	return o, err
 }
 
 // OffboardUser implements storage.Identities. It does not wait for edits of the user's connections: they find theirs
@@ -408,13 +406,8 @@ func offboard(ctx context.Context, tx Tx, r *storage.OffboardRequest, o *storage
 	if _, err := revokeKeysOfUser(ctx, tx, r.OrganizationID, r.UserID, r.At); err != nil {
 		return err
 	}
-	for _, query := range []string{
-		deleteConnectionsOfUserSQL, deleteAttemptsOfUserSQL, deleteLoginsOfUserSQL, deleteConsentsOfUserSQL, endApprovalsOfUserSQL,
-		deleteTasksOfUserSQL, deleteConversationsOfUserSQL,
-	} {
-		if _, err := tx.Exec(ctx, query, r.OrganizationID, r.UserID); err != nil {
-			return err
-		}
+	if err := deleteOfUser(ctx, tx, r.OrganizationID, r.UserID); err != nil {
+		return err
 	}
 	at := micros(r.At)
 	if at.After(o.User.RevokedAt) {
@@ -428,4 +421,28 @@ func offboard(ctx context.Context, tx Tx, r *storage.OffboardRequest, o *storage
 		return execOne(ctx, tx, logOutUserSQL, r.OrganizationID, r.UserID, at.UnixMicro())
 	}
 	return nil
+}
+
+// deleteOfUser deletes what acts for a user, and ends the calls that wait for them.
+func deleteOfUser(ctx context.Context, tx Tx, organization, id string) error {
+	if _, err := tx.Exec(ctx, deleteConnectionsOfUserSQL, organization, id); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, deleteAttemptsOfUserSQL, organization, id); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, deleteLoginsOfUserSQL, organization, id); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, deleteConsentsOfUserSQL, organization, id); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, endApprovalsOfUserSQL, organization, id); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, deleteTasksOfUserSQL, organization, id); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, deleteConversationsOfUserSQL, organization, id)
+	return err
 }

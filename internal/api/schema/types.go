@@ -30,30 +30,8 @@ func (c *Components) Of(t reflect.Type) *Schema {
 	if t == nil {
 		return &Schema{}
 	}
-	if own, ok := reflect.Zero(t).Interface().(Described); ok && t.Kind() != reflect.Pointer {
-		return own.JSONSchema()
-	}
-	if choice, ok := reflect.Zero(t).Interface().(Choice); ok && t.Kind() != reflect.Pointer {
-		one := &Schema{}
-		for _, value := range choice.Choices() {
-			one.AnyOf = append(one.AnyOf, c.Of(reflect.TypeOf(value)))
-		}
-		return one
-	}
-	switch t {
-	case reflect.TypeFor[json.RawMessage]():
-		return &Schema{}
-	case reflect.TypeFor[time.Time]():
-		return &Schema{Type: Types{String}, Format: "date-time"}
-	case reflect.TypeFor[json.Number]():
-		return &Schema{Type: Types{Number}}
-	}
-	switch {
-	case t.Kind() == reflect.Pointer: // its methods are those of what it points to
-	case t.Implements(reflect.TypeFor[json.Marshaler]()):
-		panic(fmt.Errorf("describing the API: %s encodes itself, and does not say how (JSONSchema)", t))
-	case t.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
-		return &Schema{Type: Types{String}}
+	if known := c.encoded(t); known != nil {
+		return known
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -80,6 +58,36 @@ func (c *Components) Of(t reflect.Type) *Schema {
 	default:
 		panic(fmt.Errorf("describing the API: no answer can have a %s", t))
 	}
+}
+
+// encoded returns the schema of a type that encodes itself, nil for others.
+func (c *Components) encoded(t reflect.Type) *Schema {
+	if own, ok := reflect.Zero(t).Interface().(Described); ok && t.Kind() != reflect.Pointer {
+		return own.JSONSchema()
+	}
+	if choice, ok := reflect.Zero(t).Interface().(Choice); ok && t.Kind() != reflect.Pointer {
+		one := &Schema{}
+		for _, value := range choice.Choices() {
+			one.AnyOf = append(one.AnyOf, c.Of(reflect.TypeOf(value)))
+		}
+		return one
+	}
+	switch t {
+	case reflect.TypeFor[json.RawMessage]():
+		return &Schema{}
+	case reflect.TypeFor[time.Time]():
+		return &Schema{Type: Types{String}, Format: "date-time"}
+	case reflect.TypeFor[json.Number]():
+		return &Schema{Type: Types{Number}}
+	}
+	switch {
+	case t.Kind() == reflect.Pointer: // its methods are those of what it points to
+	case t.Implements(reflect.TypeFor[json.Marshaler]()):
+		panic(fmt.Errorf("describing the API: %s encodes itself, and does not say how (JSONSchema)", t))
+	case t.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
+		return &Schema{Type: Types{String}}
+	}
+	return nil
 }
 
 // structure returns a reference to the component of a struct, which it makes when it is not there. A struct without a
