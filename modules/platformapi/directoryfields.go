@@ -100,7 +100,9 @@ func (q *request) entryOptions(o *validate.Object, record *directory.Record) {
 	set(&record.Audience, o.Text("audience", validate.Text{}))
 	set(&record.RequestedTokenType, o.Text("requested_token_type", validate.Text{}))
 	set(&record.SubjectTokenType, o.Text("subject_token_type", validate.Text{}))
-	set(&record.AssertionFile, o.Text("assertion_file", validate.Text{}))
+	if o.Has("assertion_file") { // no member of the API's, but one of the configuration's: whoever writes it should learn that
+		o.Report(validate.ValueError, "Value error, only the gateway's configuration may name a file", "assertion_file")
+	}
 	set(&record.TrustedCA, o.Text("trusted_ca", validate.Text{Max: directory.MaxTrustedCA}))
 }
 

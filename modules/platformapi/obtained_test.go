@@ -62,7 +62,7 @@ func TestEntryObtained(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	a.do(a.adam, http.MethodPost, directoryURL, object{"name": "W", "url": "https://w.example/mcp", "provider": "workload_identity", "assertion_file": "/etc/passwd"}).
-		wantProblems("body.provider value_error")
+		wantProblems("body.assertion_file value_error", "body.provider value_error")
 	if _, shown := got["assertion_file"]; shown {
 		t.Error("a path of the gateway's machine is shown")
 	}
