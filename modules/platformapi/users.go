@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
@@ -172,7 +173,7 @@ func offboardUser(q *request) (any, error) {
 		record(&o)
 		return viewOffboarding(&o, running, dry), nil
 	}
-	o, err := q.Core.Broker.OffboardUser(q.Context(), storage.OffboardRequest{OrganizationID: q.Organization(), UserID: id, At: at, Tell: record})
+	o, err := connection.OffboardUser(q.Context(), q.Core.Broker, storage.OffboardRequest{OrganizationID: q.Organization(), UserID: id, At: at, Tell: record})
 	if err != nil {
 		return nil, routes.Missing(err, errNoUser)
 	}
