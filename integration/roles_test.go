@@ -53,6 +53,8 @@ func TestRoles(t *testing.T) {
 	}
 	g.send(http.MethodDelete, "/api/servers/"+made.ID, editor, nil).wantError(t, http.StatusForbidden, "Forbidden")
 	g.send(http.MethodPost, "/api/llm-gateway/admin/api-keys", operator, members{"name": "k"}).wantError(t, http.StatusForbidden, "Forbidden")
+	// A credential acts as its agent: contract 4.1 leaves that to administrators.
+	g.send(http.MethodPost, "/api/agents/0190cccc-0000-7000-8000-000000000001/credentials", operator, nil).wantError(t, http.StatusForbidden, "Forbidden")
 	g.send(http.MethodPost, "/api/users/"+admin["sub"].(string)+"/revoke", operator, nil).wantError(t, http.StatusForbidden, "Forbidden")
 
 	for token, want := range map[string]string{

@@ -133,7 +133,7 @@ var table = routes.MustTable(
 		Gives("Deletes an agent, and takes it out of the policies that name it.", nil),
 	routes.At(http.MethodGet, credentialsPath, routes.Operator, routes.OwnOrganization, routes.AuditRead, listCredentials).
 		Gives("Lists the credentials with which an agent logs in without a person.", credentialsView{}),
-	routes.At(http.MethodPost, credentialsPath, routes.Operator, routes.OwnOrganization, routes.AuditAdminWrite, createCredential).
+	routes.At(http.MethodPost, credentialsPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, createCredential).
 		Gives("Makes a secret for an agent, or keeps its public keys. The secret is shown this once.", newCredentialView{}),
 	routes.At(http.MethodDelete, credentialPath, routes.Operator, routes.OwnOrganization, routes.AuditAdminWrite, deleteCredential).
 		Gives("Deletes a credential of an agent; tokens that it got are refused.", nil),
