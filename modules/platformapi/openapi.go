@@ -3,6 +3,7 @@ package platformapi
 import (
 	_ "embed" // the page
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/api/openapi"
 	"github.com/durward-gateway/durward/internal/api/webpage"
+	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/modules/app/routes"
 )
 
@@ -20,29 +22,32 @@ func init() {
 	})
 }
 
-// describeAPI answers the description of both families of the API. It is public, and the same for everybody.
-func describeAPI(q *request) (any, error) {
-	if err := q.Shape(); err != nil {
-		return nil, err
-	}
-	version, _ := caddy.Version()
-	return routes.Document(q.Core.PublicURL, version)
-}
-
 var (
 	//go:embed docs.html
 	docsText string
 	docsPage = webpage.MustParse(docsText).Wide()
 )
 
-// showAPI answers the description of the API as a page.
-func showAPI(q *request) (any, error) {
-	if err := q.Shape(); err != nil {
-		return nil, err
+// description holds the texts in which the program describes its API, for one public URL: as JSON and as a page.
+type description struct {
+	publicURL  string
+	text, page []byte
+}
+
+// newest is the description that was asked for last. Everybody may ask, and making one takes milliseconds.
+var newest atomic.Pointer[description]
+
+func describe(publicURL string) (*description, error) {
+	if d := newest.Load(); d != nil && d.publicURL == publicURL {
+		return d, nil
 	}
 	version, _ := caddy.Version()
-	document, err := routes.Document(q.Core.PublicURL, version)
+	document, err := routes.Document(publicURL, version)
 	if err != nil {
+		return nil, err
+	}
+	d := &description{publicURL: publicURL}
+	if d.text, err = document.JSON(); err != nil {
 		return nil, err
 	}
 	var data struct {
@@ -55,8 +60,42 @@ func showAPI(q *request) (any, error) {
 	if data.Schemas, err = document.Schemas(); err != nil {
 		return nil, err
 	}
+	if d.page, err = docsPage.Render(webpage.Frame{Title: "The API of this gateway"}, data); err != nil {
+		return nil, err
+	}
+	newest.Store(d)
+	return d, nil
+}
+
+// describeAPI answers the description of both families of the API. It is public, and the same for everybody.
+func describeAPI(q *request) (any, error) {
+	if err := q.Shape(); err != nil {
+		return nil, err
+	}
+	d, err := describe(q.Core.PublicURL)
+	if err != nil {
+		return nil, err
+	}
 	return routes.Streamed(func(w http.ResponseWriter) error {
-		return docsPage.Write(w, http.StatusOK, "The API of this gateway", data)
+		gateway.WriteBody(w, http.StatusOK, d.text)
+		return nil
+	}), nil
+}
+
+// showAPI answers the same as a page.
+func showAPI(q *request) (any, error) {
+	if err := q.Shape(); err != nil {
+		return nil, err
+	}
+	d, err := describe(q.Core.PublicURL)
+	if err != nil {
+		return nil, err
+	}
+	return routes.Streamed(func(w http.ResponseWriter) error {
+		webpage.Secure(w.Header())
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = w.Write(d.page) // the answer has begun: an error of the connection is no refusal
+		return nil
 	}), nil
 }
 

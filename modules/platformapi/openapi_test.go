@@ -1,6 +1,7 @@
 package platformapi
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/durward-gateway/durward/modules/app/routes"
@@ -12,9 +13,22 @@ func TestDescribed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := d.JSON()
+	if _, err := d.JSON(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDescribedOnce checks that the description is made once for an address: everybody may ask for it.
+func TestDescribedOnce(t *testing.T) {
+	first, err := describe("https://gate.example.com")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%s", text)
+	if again, err := describe("https://gate.example.com"); err != nil || again != first {
+		t.Errorf("it is made anew: %v", err)
+	}
+	other, err := describe("https://other.example.com")
+	if err != nil || other == first || !bytes.Contains(other.text, []byte("https://other.example.com")) {
+		t.Errorf("another address has the same description: %v", err)
+	}
 }

@@ -34,8 +34,8 @@ func (b *Broker) DeleteServer(ctx context.Context, organization, id, by string, 
 	return d, nil
 }
 
-// OffboardUser ends everything of a user in a broker's store as storage.Identities does. The broker also asks the providers to revoke all tokens of the
-// user, in the background.
+// OffboardUser ends everything of a user in a broker's store as storage.Identities does. The broker also asks the
+// providers to revoke all tokens of the user, in the background.
 func OffboardUser(ctx context.Context, b *Broker, r storage.OffboardRequest) (storage.Offboarding, error) {
 	e := b.newEnding()
 	o, err := b.store.OffboardUser(e.in(ctx), r)

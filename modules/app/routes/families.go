@@ -2,6 +2,7 @@ package routes
 
 import (
 	"reflect"
+	"sync"
 
 	"github.com/durward-gateway/durward/internal/api/openapi"
 	"github.com/durward-gateway/durward/internal/gateway"
@@ -13,15 +14,24 @@ var families []func() ([]openapi.Operation, error)
 // Register adds a family to the API's description. It is for init functions.
 func Register(describe func() ([]openapi.Operation, error)) { families = append(families, describe) }
 
-// Document describes all families. version is that of the program.
-func Document(publicURL, version string) (*openapi.Document, error) {
+// operations describes the routes of all families, once: they are the same as long as the program runs.
+var operations = sync.OnceValues(func() ([]openapi.Operation, error) {
 	var all []openapi.Operation
 	for _, describe := range families {
-		operations, err := describe()
+		of, err := describe()
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, operations...)
+		all = append(all, of...)
+	}
+	return all, nil
+})
+
+// Document describes all families. version is that of the program.
+func Document(publicURL, version string) (*openapi.Document, error) {
+	all, err := operations()
+	if err != nil {
+		return nil, err
 	}
 	return openapi.New(openapi.Head{URL: publicURL, Version: version, Refusal: reflect.TypeFor[gateway.ServiceError]()}, all)
 }
