@@ -106,7 +106,7 @@ cluster-test: ## three gateways on one PostgreSQL, about an hour: the figures of
 
 .PHONY: faults
 faults: ## 1,000 kill -9 and 1,000 stops of PostgreSQL under writes, an hour: nothing acknowledged is lost (CYCLES=50 for a look)
-	.ci/with-go env DURWARD_TEST_STRICT=1 FAULT_KILLS=$(CYCLES) FAULT_STOPS=$(CYCLES) go test -count=1 -timeout=6h -v ./integration/faults
+	.ci/with-go env DURWARD_TEST_STRICT=1 FAULT_KILLS=$(CYCLES) FAULT_STOPS=$(CYCLES) FAULT_BACKUPS=$$(($(CYCLES) / 5)) go test -count=1 -timeout=6h -v ./integration/faults
 
 # The packages that decide.
 MUTANTS ?= $(addprefix internal/,policy/engine policy/approval identity/authn identity/token seal credential/connection strictjson proxy/http1 mcp/listfilter ratelimit/window llm/metering) \

@@ -28,13 +28,22 @@ const examples = firstExample + `  $ durward run --config Caddyfile
 // Main is the main function of a binary that is durward rather than a Caddy with durward in it. version is set by the
 // linker; "" means the version that the Go toolchain recorded.
 func Main(version string) {
-	if version == "" {
-		version = recordedVersion(debug.ReadBuildInfo())
-	}
+	running = version
 	caddy.CustomBinaryName = "durward"
 	caddy.CustomLongDescription = description
-	caddy.CustomVersion = "durward " + version + ", Caddy" // Caddy puts its own version behind it
+	caddy.CustomVersion = "durward " + ownVersion() + ", Caddy" // Caddy puts its own version behind it
 	caddycmd.Main()
+}
+
+// running is the version that the linker has set; "" when it has not.
+var running string
+
+// ownVersion returns the version of this binary.
+func ownVersion() string {
+	if running != "" {
+		return running
+	}
+	return recordedVersion(debug.ReadBuildInfo())
 }
 
 // recordedVersion returns the version of this module, which is the main one or, in a custom build, a dependency: a

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -48,6 +49,7 @@ type site struct {
 	issuer   *rig.Issuer
 	upstream *upstream
 	nodes    []*node
+	env      []string // of every node: the master key
 }
 
 // plan describes the parts of a site.
@@ -90,17 +92,19 @@ func newSite(t testing.TB, p plan) *site {
 	s := &site{t: t, url: "http://127.0.0.1:" + rig.FreePort(t), issuer: rig.NewIssuer(t), upstream: newUpstream(t)}
 	key := make([]byte, 32)
 	_, _ = rand.Read(key)
+	s.env = []string{"DURWARD_TEST_KEY=" + base64.StdEncoding.EncodeToString(key)}
 	for i := range p.nodes {
-		s.add(p, fmt.Sprint("node", i+1), base64.StdEncoding.EncodeToString(key))
+		s.add(p, fmt.Sprint("node", i+1))
 	}
 	return s
 }
 
-func (s *site) add(p plan, name, key string) {
+// add adds a node that is not started.
+func (s *site) add(p plan, name string) {
 	s.t.Helper()
 	port := rig.FreePort(s.t)
 	n := &node{site: s, name: name, address: "127.0.0.1:" + port, directory: s.t.TempDir()}
-	env, store := []string{"DURWARD_TEST_KEY=" + key}, "sqlite durward.db"
+	env, store := slices.Clone(s.env), "sqlite durward.db"
 	if p.database != "" {
 		database, err := url.Parse(p.database)
 		if err != nil {

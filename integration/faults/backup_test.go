@@ -1,0 +1,165 @@
+package faults
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/durward-gateway/durward/integration/rig"
+)
+
+// TestBackup checks backups of a gateway on the embedded store that is used meanwhile (Z-B01). Most are killed (SIGKILL):
+// they leave no archive or a whole one, and the gateway does not notice. In every tenth cycle the gateway is killed too. What
+// was acknowledged before a backup began is there after its restore, on another machine as far as the gateway can tell:
+// objects of the API, which are in the store, and calls, which may be in the journal.
+func TestBackup(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, plan{nodes: 1})
+	w := newBackupWriters(s)
+	archives := t.TempDir()
+	whole, cycles := 0, number(t, "FAULT_BACKUPS", 10)
+	for cycle := range cycles {
+		w.begin()
+		to := filepath.Join(archives, fmt.Sprint(cycle, ".tar.gz"))
+		before := w.acknowledged()
+		backup := s.nodes[0].command("backup", "--config", "Caddyfile", "--to", to)
+		if cycle%2 == 0 {
+			after := time.NewTimer(time.Duration(rand.Int64N(int64(400 * time.Millisecond))))
+			select {
+			case <-backup.Exited:
+			case <-after.C:
+				_ = backup.Command.Process.Signal(syscall.SIGKILL)
+			}
+		}
+		<-backup.Exited
+		if cycle%10 == 9 {
+			s.nodes[0].Kill()
+			s.nodes[0].start()
+			s.nodes[0].ready()
+		}
+		w.end()
+		if _, err := os.Stat(to); err != nil {
+			if backup.Err == nil {
+				t.Fatalf("cycle %d: the backup was written, and is not there:\n%s", cycle, &backup.Output)
+			}
+			continue
+		}
+		whole++
+		if backup.Err != nil && cycle%2 != 0 {
+			t.Fatalf("cycle %d: %v:\n%s", cycle, backup.Err, &backup.Output)
+		}
+		w.restored(to, before)
+		if t.Failed() {
+			t.Fatalf("cycle %d", cycle)
+		}
+	}
+	if whole < cycles/2 {
+		t.Errorf("%d of %d backups are whole", whole, cycles)
+	}
+	t.Logf("%d backups, %d whole, %d objects and %d calls acknowledged, none lost", cycles, whole, w.objects.Load(), w.calls.Load())
+}
+
+// command runs the binary in the directory of a node, with its environment.
+func (n *node) command(arguments ...string) *rig.Process {
+	return rig.Start(n.site.t, nil, n.directory, n.site.env, rig.Durward(n.site.t), arguments...)
+}
+
+// backupWriters write while backups are made: directory entries, numbered from 1 on, and calls.
+type backupWriters struct {
+	site           *site
+	server         server
+	objects, calls atomic.Int64
+	asked          atomic.Int64 // directory entries that were asked for
+	stop           chan struct{}
+	all            sync.WaitGroup
+}
+
+func newBackupWriters(s *site) *backupWriters {
+	return &backupWriters{site: s, server: s.nodes[0].newServer("Backed up", nil, everything)}
+}
+
+// begin lets both writers write. After a write that was not acknowledged they wait a moment: the gateway is being started.
+func (w *backupWriters) begin() {
+	w.stop = make(chan struct{})
+	w.write(&w.objects, func(client *http.Client, token string) bool {
+		entry := members{"name": fmt.Sprintf("backup-%d", w.asked.Add(1)), "protocol": "mcp", "provider": "none", "requires_auth": false, "url": w.site.upstream.server.URL + "/mcp"}
+		return wrote(w.site.nodes[0].send(client, http.MethodPost, "/api/server-directory", token, entry))
+	})
+	w.write(&w.calls, func(client *http.Client, token string) bool {
+		return w.site.nodes[0].call(client, token, w.server, "echo").passed()
+	})
+	atLeast := w.objects.Load() + 3
+	eventually(w.site.t, "some writes to be acknowledged", func() bool { return w.objects.Load() >= atLeast })
+}
+
+func (w *backupWriters) write(acknowledged *atomic.Int64, one func(*http.Client, string) bool) {
+	client, token := newClient(w.site.t), w.site.token(admin)
+	w.all.Go(func() {
+		for {
+			select {
+			case <-w.stop:
+				return
+			default:
+			}
+			if one(client, token) {
+				acknowledged.Add(1)
+			} else {
+				<-time.After(afterFailure)
+			}
+		}
+	})
+}
+
+func (w *backupWriters) end() {
+	close(w.stop)
+	w.all.Wait()
+}
+
+// counts holds numbers of what was acknowledged.
+type counts struct{ objects, calls int64 }
+
+func (w *backupWriters) acknowledged() counts { return counts{w.objects.Load(), w.calls.Load()} }
+
+// restored restores a backup into the directory of a new node, starts it, and compares it with what had been acknowledged
+// before the backup began.
+func (w *backupWriters) restored(archive string, before counts) {
+	t := w.site.t
+	t.Helper()
+	w.site.add(plan{}, "restored")
+	n := w.site.nodes[len(w.site.nodes)-1]
+	w.site.nodes = w.site.nodes[:len(w.site.nodes)-1]
+	restore := n.command("restore", "--config", "Caddyfile", "--from", archive)
+	<-restore.Exited
+	if restore.Err != nil {
+		t.Errorf("%s: %v:\n%s", filepath.Base(archive), restore.Err, &restore.Output)
+		return
+	}
+	n.start()
+	n.ready()
+	client, token := newClient(t), w.site.token(admin)
+	var entries, calls struct{ Pagination struct{ Total int64 } }
+	n.read(client, token, "/api/server-directory?limit=1&search=backup-", &entries)
+	if entries.Pagination.Total < before.objects {
+		t.Errorf("%s: %d directory entries are there, %d were acknowledged before it began", filepath.Base(archive), entries.Pagination.Total, before.objects)
+	}
+	eventually(t, "the journal's records to be in the restored store", func() bool {
+		n.read(client, token, "/api/audit?limit=1&kind=call&tool=echo", &calls)
+		return calls.Pagination.Total >= before.calls
+	})
+	n.Stop(t)
+	verify := n.command("audit", "verify", "--data", n.directory, "--master-key", "{env.DURWARD_TEST_KEY}")
+	<-verify.Exited
+	if verify.Err != nil {
+		t.Errorf("%s: audit verify: %v:\n%s", filepath.Base(archive), verify.Err, &verify.Output)
+	}
+	if err := os.RemoveAll(n.directory); err != nil {
+		t.Error(err)
+	}
+}

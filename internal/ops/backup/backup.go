@@ -1,0 +1,257 @@
+// Package backup writes what a gateway keeps into one archive, and takes it out again.
+//
+// An archive is a tar file, compressed by gzip. Its last entry is the manifest, which names every other entry with its size
+// and its SHA-256. An archive without a manifest is one that was not finished.
+//
+// The order makes the archive whole although the gateway goes on. Records of calls and usage go from files into the store, and
+// leave their files only when the store has them. So the files are copied first and the store last: a record that is missing
+// from the copied files was in the store by then. A record that is in both counts once when it is shipped again.
+package backup
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"time"
+
+	"github.com/durward-gateway/durward/internal/audit/segments"
+)
+
+// Names of entries.
+const (
+	// StoreName is the entry of the SQLite store.
+	StoreName    = "durward.db"
+	manifestName = "manifest.json"
+)
+
+// Folders are the directories beside the store whose files belong to it: the journals of the audit log, and the usage that is
+// not in the store yet.
+func Folders() []string { return []string{"audit", "usage"} }
+
+// lockName is the file of a journal that a process locks. It is empty.
+const lockName = "lock"
+
+// format is the version of archives that this package writes and reads.
+const format = 1
+
+// Manifest describes an archive.
+type Manifest struct {
+	Format int `json:"format"`
+	// Version is the version of the durward that wrote the archive.
+	Version string    `json:"version"`
+	MadeAt  time.Time `json:"made_at"`
+	// Store is the kind of the gateway's store, "sqlite" or "postgres". An archive of the latter holds files only.
+	Store string `json:"store"`
+	Files []File `json:"files"`
+}
+
+// File is an entry of an archive.
+type File struct {
+	Name   string `json:"name"` // with slashes
+	Size   int64  `json:"size"` // bytes
+	SHA256 string `json:"sha256"`
+}
+
+// Source is a gateway.
+type Source struct {
+	Manifest  // Files is filled in
+	Directory string
+	// Snapshot writes a copy of the store into a new file. It is nil when the archive holds files only.
+	Snapshot func(ctx context.Context, to string) error
+}
+
+// Write writes an archive to the file at to, which must not exist. A file of that name appears when the archive is complete
+// and durable, and never before. While Write runs, what it has written is in files whose names begin with the same.
+func Write(ctx context.Context, from *Source, to string) (m Manifest, err error) {
+	if err := absent(to); err != nil {
+		return m, err
+	}
+	part := to + ".part"
+	unlock, err := segments.Lock(part)
+	if errors.Is(err, segments.ErrLocked) {
+		return m, fmt.Errorf("%s is in use: another backup is writing it", part)
+	}
+	if err != nil {
+		return m, err
+	}
+	defer unlock()
+	out, err := os.OpenFile(part, os.O_WRONLY|os.O_TRUNC, 0o600) // a backup that was killed has left its own
+	if err != nil {
+		return m, err
+	}
+	defer func() {
+		if left := errors.Join(out.Close(), os.Remove(part)); err != nil {
+			err = errors.Join(err, left)
+		}
+	}()
+	packed, err := gzip.NewWriterLevel(out, gzip.BestSpeed)
+	if err != nil {
+		return m, err
+	}
+	w := &writer{tar: tar.NewWriter(packed), manifest: from.Manifest}
+	w.manifest.Format = format
+	if err := w.all(ctx, from, part); err != nil {
+		return m, err
+	}
+	if err := errors.Join(w.tar.Close(), packed.Close(), out.Sync()); err != nil {
+		return m, err
+	}
+	// A link fails where the name exists by now; a rename would replace it.
+	if err := os.Link(part, to); err != nil {
+		return m, err
+	}
+	return w.manifest, syncDirectory(filepath.Dir(to))
+}
+
+func absent(name string) error {
+	_, err := os.Lstat(name)
+	switch {
+	case err == nil:
+		return fmt.Errorf("%s exists already: name another file", name)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	}
+	return err
+}
+
+// writer adds entries to an archive.
+type writer struct {
+	tar      *tar.Writer
+	manifest Manifest
+}
+
+// all writes every entry. The copy of the store lies beside the archive meanwhile.
+func (w *writer) all(ctx context.Context, from *Source, part string) error {
+	for _, folder := range Folders() {
+		if err := w.folder(ctx, from.Directory, folder); err != nil {
+			return fmt.Errorf("copying %s: %w", filepath.Join(from.Directory, folder), err)
+		}
+	}
+	if from.Snapshot != nil {
+		if err := w.store(ctx, from, part+".db"); err != nil {
+			return err
+		}
+	}
+	text, err := json.MarshalIndent(w.manifest, "", "  ")
+	if err != nil {
+		return err
+	}
+	return w.entry(manifestName, text)
+}
+
+func (w *writer) store(ctx context.Context, from *Source, copied string) (err error) {
+	if err := os.Remove(copied); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.Remove(copied)) }()
+	if err := from.Snapshot(ctx, copied); err != nil {
+		return err
+	}
+	f, err := os.Open(copied)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	return w.add(StoreName, info.Size(), f)
+}
+
+// folder adds the files of a directory. The gateway makes, renames and removes files meanwhile: a file that is gone is in the
+// store, or has another name now. So the directory is read again until it shows nothing new.
+func (w *writer) folder(ctx context.Context, directory, folder string) error {
+	have := make(map[string]bool)
+	for {
+		fresh, err := unseen(filepath.Join(directory, folder), have)
+		if err != nil || len(fresh) == 0 {
+			return err
+		}
+		for _, name := range fresh {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			have[name] = true
+			// A segment has 16 MiB, and at most the records of a moment more. It grows while it is read.
+			text, err := os.ReadFile(filepath.Join(directory, folder, name))
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			if err := w.entry(path.Join(folder, filepath.ToSlash(name)), text); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// unseen lists the files below root that are not in have. Files that are not finished have no place in an archive.
+func unseen(root string, have map[string]bool) (names []string, err error) {
+	err = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case !d.Type().IsRegular(), d.Name() == lockName, filepath.Ext(name) == ".tmp":
+			return nil
+		}
+		relative, err := filepath.Rel(root, name)
+		if err == nil && !have[relative] {
+			names = append(names, relative)
+		}
+		return err
+	})
+	return names, err
+}
+
+func (w *writer) entry(name string, text []byte) error {
+	if name == manifestName {
+		return w.copy(name, int64(len(text)), bytes.NewReader(text), io.Discard)
+	}
+	return w.add(name, int64(len(text)), bytes.NewReader(text))
+}
+
+// add writes an entry, and its line of the manifest.
+func (w *writer) add(name string, size int64, from io.Reader) error {
+	sum := sha256.New()
+	if err := w.copy(name, size, from, sum); err != nil {
+		return err
+	}
+	w.manifest.Files = append(w.manifest.Files, File{Name: name, Size: size, SHA256: hex.EncodeToString(sum.Sum(nil))})
+	return nil
+}
+
+func (w *writer) copy(name string, size int64, from io.Reader, sum io.Writer) error {
+	header := tar.Header{Name: name, Mode: 0o600, Size: size, ModTime: w.manifest.MadeAt, Format: tar.FormatPAX}
+	if err := w.tar.WriteHeader(&header); err != nil {
+		return fmt.Errorf("writing %s: %w", name, err)
+	}
+	if _, err := io.CopyN(io.MultiWriter(w.tar, sum), from, size); err != nil {
+		return fmt.Errorf("writing %s: %w", name, err)
+	}
+	return nil
+}
+
+// syncDirectory makes the names in a directory durable.
+func syncDirectory(name string) error {
+	d, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
