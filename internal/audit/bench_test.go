@@ -33,7 +33,7 @@ func BenchmarkCall(b *testing.B) {
 	before := processor(b)
 	defer func() { reportProcessor(b, before, 1) }()
 	for b.Loop() {
-		format.Name(e, []byte(`{"repository":"acme/shop","title":"a word"}`), new(format.Room))
+		format.Name(e, []byte(`{"repository":"acme/shop","title":"a word"}`))
 		if err := j.Append(acme, e); err != nil {
 			b.Fatal(err)
 		}
@@ -57,7 +57,7 @@ func BenchmarkCallOfMany(b *testing.B) {
 	defer func() { reportProcessor(b, before, 1) }()
 	for i := 0; b.Loop(); i++ {
 		e.UserID = users[i%len(users)]
-		format.Name(e, []byte(`{"repository":"acme/shop","title":"a word"}`), new(format.Room))
+		format.Name(e, []byte(`{"repository":"acme/shop","title":"a word"}`))
 		if err := j.Append(acme, e); err != nil {
 			b.Fatal(err)
 		}
@@ -83,7 +83,7 @@ func BenchmarkShip(b *testing.B) {
 	const calls = 5000
 	for range calls {
 		e := intent("create_issue")
-		format.Name(e, []byte("{}"), new(format.Room))
+		format.Name(e, []byte("{}"))
 		j.Later(acme, e)
 		j.Outcome(acme, plainOutcome(e))
 	}

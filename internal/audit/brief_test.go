@@ -20,7 +20,7 @@ func TestBriefOutcomes(t *testing.T) {
 		var intents []*storage.AuditEntry
 		for range n {
 			e := intent("create_issue")
-			format.Name(e, []byte("{}"), new(format.Room))
+			format.Name(e, []byte("{}"))
 			if err := j.Append(acme, e); err != nil {
 				t.Fatal(err)
 			}

@@ -23,7 +23,7 @@ func calls(t testing.TB, j *Journal, organization string, n int) (ids []string) 
 	t.Helper()
 	for range n {
 		e := intent("create_issue")
-		format.Name(e, []byte("{}"), new(format.Room))
+		format.Name(e, []byte("{}"))
 		if err := j.Append(organization, e); err != nil {
 			t.Fatal(err)
 		}

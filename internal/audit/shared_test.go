@@ -4,11 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -110,32 +108,6 @@ func TestShared(t *testing.T) {
 			t.Fatalf("seed %d, from the store: %s", seed, diff)
 		}
 		wantClean(t, root, store)
-	}
-}
-
-// TestSharedOfRequest checks that a remembered shared part does not change with the request's body, of which the method is a
-// piece.
-func TestSharedOfRequest(t *testing.T) {
-	j := openJournal(t, testOptions(t, t.TempDir()))
-	body := []byte("tools/call")
-	var methods []string
-	j.Observe(func(r storage.AuditRecord) {
-		e, err := format.EntryOf(&r)
-		if err != nil {
-			t.Error(err)
-		}
-		methods = append(methods, e.Method)
-	})
-	for _, method := range []string{"tools/call", "tools/list", "tools/list", "tools/call"} {
-		e := intent("create_issue")
-		copy(body, method)
-		e.Method = unsafe.String(unsafe.SliceData(body), len(body)) //nolint:gosec // as the parser of requests does it
-		if err := j.Append(acme, e); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if want := []string{"tools/call", "tools/list", "tools/list", "tools/call"}; !slices.Equal(methods, want) {
-		t.Error(methods)
 	}
 }
 

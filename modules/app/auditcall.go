@@ -21,8 +21,7 @@ type callAudit struct {
 	trail      *audit.Trail
 	intents    []string // ids of the records that were written before the credential left
 	intent     [1]string
-	room       format.Room // of the first record's names
-	refused    error       // why the call must not be made
+	refused    error // why the call must not be made
 	started    time.Time
 	outcome    string
 	status     int
@@ -192,11 +191,7 @@ func (c *Call) auditEntry(ctx context.Context, i int, e *storage.AuditEntry) {
 		}
 	}
 	record.ClipNames(e)
-	room := &c.audit.room
-	if i > 0 {
-		room = new(format.Room)
-	}
-	format.Name(e, arguments, room)
+	format.Name(e, arguments)
 	c.Core.Audit.AddArguments(e, arguments)
 }
 

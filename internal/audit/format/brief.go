@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"math/rand/v2"
-	"unsafe"
 
 	"github.com/durward-gateway/durward/storage"
 )
@@ -23,25 +22,22 @@ const (
 // hashText spells a digest in an entry.
 var hashText = base64.RawURLEncoding.Strict()
 
-// Room holds the brief id and the brief digest of one entry.
-type Room [briefSize + briefDigestSize]byte
-
-// Name gives an entry a brief id for its time, and the brief digest of the arguments unless there are none. Both texts
-// lie in room, which must not change afterwards: an allocation for them would cost as much as computing them. A brief id
+// Name gives an entry a brief id for its time, and the brief digest of the arguments unless there are none. A brief id
 // may stand for the id of an entry in Append and Later, and for the call of an outcome in Outcome. It is allowed nowhere
 // else.
-func Name(e *storage.AuditEntry, arguments []byte, room *Room) {
+func Name(e *storage.AuditEntry, arguments []byte) {
+	var text [briefSize + briefDigestSize]byte
 	random := rand.Uint64() >> 4 //nolint:gosec // no secret, see NewID
-	binary.BigEndian.PutUint64(room[:], sixes(random>>12))
-	binary.BigEndian.PutUint16(room[8:], uint16(sixes(random<<36&(1<<48-1))>>48))
-	if len(arguments) > 0 {
-		sum := sha256.Sum256(arguments)
-		putDigest((*[briefDigestSize]byte)(room[briefSize:]), &sum)
+	binary.BigEndian.PutUint64(text[:], sixes(random>>12))
+	binary.BigEndian.PutUint16(text[8:], uint16(sixes(random<<36&(1<<48-1))>>48))
+	if len(arguments) == 0 {
+		e.ID = string(text[:briefSize])
+		return
 	}
-	text := unsafe.String(&room[0], len(room)) //nolint:gosec // what it says does not change
-	if e.ID = text[:briefSize]; len(arguments) > 0 {
-		e.ArgumentsDigest = text[briefSize:]
-	}
+	sum := sha256.Sum256(arguments)
+	putDigest((*[briefDigestSize]byte)(text[briefSize:]), &sum)
+	both := string(text[:])
+	e.ID, e.ArgumentsDigest = both[:briefSize], both[briefSize:]
 }
 
 // WholeID returns the full id for a brief id of an entry with this time. It returns other ids unchanged.

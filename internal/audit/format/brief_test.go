@@ -81,7 +81,7 @@ func TestBriefRead(t *testing.T) {
 // TestBriefTime checks that the time of a brief entry is found, for chunks that are made from files.
 func TestBriefTime(t *testing.T) {
 	e := intent("create_issue")
-	Name(e, []byte("{}"), new(Room))
+	Name(e, []byte("{}"))
 	outcome := plainOutcome(e)
 	alone := &storage.AuditEntry{ID: e.ID, At: e.At, Kind: storage.AuditCall, Event: "decision", Outcome: outcome.Outcome}
 	for _, text := range [][]byte{AppendOwnOf(nil, e), AppendEntry(nil, alone)} {

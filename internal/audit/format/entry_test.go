@@ -179,7 +179,7 @@ func TestName(t *testing.T) {
 		arguments := rapid.SliceOf(rapid.Byte()).Draw(t, "arguments")
 		var e storage.AuditEntry
 		e.At = time.UnixMilli(rapid.Int64Range(0, 1<<42).Draw(t, "at"))
-		Name(&e, arguments, new(Room))
+		Name(&e, arguments)
 		want := ""
 		if len(arguments) > 0 {
 			want = fmt.Sprintf("%x", sha256.Sum256(arguments))

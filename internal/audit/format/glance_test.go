@@ -42,7 +42,7 @@ func TestGlance(t *testing.T) {
 		case 1:
 			text = AppendShared(AppendOwnOf(nil, &e), AppendSharedOf(nil, &e))
 		default:
-			Name(&e, nil, new(Room))
+			Name(&e, nil)
 			text = AppendShared(AppendOwnOf(nil, &e), AppendSharedOf(nil, &e))
 		}
 		whole, err := EntryOf(&storage.AuditRecord{Text: text})

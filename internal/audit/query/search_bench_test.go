@@ -63,7 +63,7 @@ func fill(b *testing.B, store storage.Audits, rows int) (start, end time.Time) {
 		for range min(benchChunk, rows-row) {
 			at = at.Add(time.Second / benchRate)
 			e := storage.AuditEntry{At: at, Kind: storage.AuditCall, Tool: fmt.Sprint("tool-", row%100)}
-			format.Name(&e, []byte(strconv.Itoa(row)), new(format.Room))
+			format.Name(&e, []byte(strconv.Itoa(row)))
 			add(format.AppendShared(format.AppendOwnOf(nil, &e), shared[row*7919%benchUsers]))
 			outcomes = append(outcomes, storage.AuditOutcome{Call: e.ID, At: at.Add(time.Millisecond), Outcome: "ok", Duration: time.Millisecond, UpstreamStatus: 200})
 			if len(outcomes) == 20 || row == rows-1 {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strconv"
 	"unicode/utf8"
-	"unsafe"
 
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
@@ -26,8 +25,8 @@ const (
 	Response                     // has a result or an error
 )
 
-// Message holds one message. Its slices and strings are views of the decoded body: they are valid as long as the body
-// is neither changed nor reused. A caller that keeps one longer must clone it.
+// Message holds one message. Its slices are views of the decoded body: they are valid as long as the body is neither
+// changed nor reused. A caller that keeps one longer must clone it.
 type Message struct {
 	Raw    []byte // the message's text
 	Kind   Kind
@@ -63,8 +62,8 @@ func Parse(b []byte, l strictjson.Limits) (Body, error) {
 	return body, err
 }
 
-// Decode parses like Parse into body, whose memory it uses again: it allocates nothing for a single message whose
-// method and names are written without escapes.
+// Decode parses like Parse into body, whose memory it uses again: for a single message it allocates its texts alone, such
+// as the method and the name.
 func (body *Body) Decode(b []byte, l strictjson.Limits) error {
 	clear(body.Messages)
 	body.Messages, body.Batch = body.Messages[:0], false
@@ -279,7 +278,7 @@ func (r *reader) id() (id []byte, null bool) {
 		return r.s.Skip(), false
 	case strictjson.Number:
 		raw := r.s.Skip()
-		if _, err := strconv.ParseInt(view(raw), 10, 64); err == nil {
+		if _, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
 			return raw, false
 		}
 	case strictjson.Null:
@@ -309,12 +308,7 @@ func (r *reader) str(what string, code int) string {
 	case escaped:
 		return string(strictjson.AppendUnescaped(make([]byte, 0, len(raw)), raw[1:len(raw)-1]))
 	}
-	return view(raw[1 : len(raw)-1])
-}
-
-// view returns b as a string without a copy; Message says what this demands of the body.
-func view(b []byte) string {
-	return unsafe.String(unsafe.SliceData(b), len(b)) //nolint:gosec // the body is not changed while a Message is in use
+	return string(raw[1 : len(raw)-1])
 }
 
 // doubtful reports whether another reader could take the name for one of the known ones: it differs only in case, by

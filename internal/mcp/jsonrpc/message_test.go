@@ -236,7 +236,9 @@ func sample(size int) []byte {
 	return []byte(head + strings.Repeat("The quick brown fox. ", size/21+1)[:size-len(head)-len(tail)] + tail)
 }
 
-func TestDecodeDoesNotAllocate(t *testing.T) {
+// TestDecodeAllocatesTextsAlone checks that the size of a message does not matter: its version, method, name and protocol
+// version are copied.
+func TestDecodeAllocatesTextsAlone(t *testing.T) {
 	var body Body
 	text := sample(2048)
 	for range 3 { // fill the pools
@@ -245,7 +247,7 @@ func TestDecodeDoesNotAllocate(t *testing.T) {
 		}
 	}
 	allocs := testing.AllocsPerRun(100, func() { _ = body.Decode(text, strictjson.Limits{}) })
-	if allocs > 0 && !raceEnabled {
+	if allocs > 4 && !raceEnabled {
 		t.Errorf("%v allocations", allocs)
 	}
 }
