@@ -71,6 +71,10 @@ lint: ## formatting, vet, linters, dead code, the direction of imports
 fuzz: ## fuzz every target for FUZZTIME (default 5s) each
 	.ci/with-go .ci/fuzz $(FUZZTIME)
 
+.PHONY: console-test
+console-test: ## the console in Chromium: every screen, for each kind of user, in light and dark, full and empty; by keyboard; hostile names
+	.ci/with-go env DURWARD_CONSOLE=all go test -count=1 -timeout=20m -v -run Console ./integration
+
 .PHONY: attacks
 attacks: ## the short attack suites against the built binary
 	.ci/with-go go test -count=1 -run Attack ./integration/...

@@ -6,6 +6,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/durward-gateway/durward/modules/auth"
+	"github.com/durward-gateway/durward/modules/console"
 	"github.com/durward-gateway/durward/modules/credential"
 	"github.com/durward-gateway/durward/modules/gatewayapi"
 	"github.com/durward-gateway/durward/modules/limit"
@@ -34,6 +35,7 @@ type directive struct {
 // site into this order whatever order they are written in; only `route` and JSON can put them in another.
 var pipeline = append(development(), []directive{
 	{"durward_session", func() handler { return new(session.Handler) }},
+	{"durward_console", func() handler { return new(console.Handler) }},
 	{"durward_auth", func() handler { return new(auth.Handler) }},
 	{"durward_limit", func() handler { return new(limit.Handler) }},
 	{"durward_policy", func() handler { return new(policy.Handler) }},

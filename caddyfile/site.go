@@ -28,7 +28,7 @@ type family struct {
 }
 
 var families = []family{
-	{"platform", []string{"durward_credential", platformName}},
+	{"platform", []string{"durward_console", "durward_credential", platformName}},
 	{"mcp", []string{"durward_limit", "durward_policy", "durward_credential", "durward_mcp"}},
 	{"sse", []string{"durward_limit", "durward_policy", "durward_credential", "durward_sse"}},
 	{"llm", []string{"durward_limit", "durward_llm"}},

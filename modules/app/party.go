@@ -58,5 +58,9 @@ func (p Party) Asker() evaluator.Asker {
 // Decider returns the caller in the role of a person who decides on held calls with a token.
 func (p Party) Decider() approval.Decider {
 	who := p.call.Caller
-	return approval.Decider{OrganizationID: who.OrganizationID, UserID: who.UserID, Client: who.Agent, Machine: who.Machine}
+	d := approval.Decider{OrganizationID: who.OrganizationID, UserID: who.UserID, Client: who.Agent, Machine: who.Machine}
+	if who.Console {
+		d.Client = "" // a script holds the token: decisions are made on the page that has none
+	}
+	return d
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"go.uber.org/zap"
 
@@ -100,10 +101,14 @@ func (h *Handler) count(call *app.Call, result string) {
 	call.Core.Metrics.CountAuthentication(result)
 }
 
-// resource returns the audience that is valid on this path only, besides the gateway's own: the URL of the MCP server.
+// resource returns the audience that is valid on this path only, besides the gateway's own: the URL of the MCP server, or on
+// the API that of the console's tokens.
 func resource(r *http.Request, core *app.Core) string {
 	if prefix, name, ok := paths.ProxiedName(r.URL.Path); ok && prefix == paths.MCPPrefix {
 		return core.PublicURL + paths.MCPPrefix + name
+	}
+	if core.Authorization != nil && strings.HasPrefix(r.URL.Path, paths.API+"/") && surfaceOf(r.URL.Path) == elsewhere {
+		return core.Authorization.ConsoleAudience()
 	}
 	return ""
 }

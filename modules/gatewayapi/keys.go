@@ -122,8 +122,10 @@ func createOwnKey(q *request) (any, error) {
 }
 
 // outlived reports whether a key would outlive the login with the gateway, or the agent's credential, of which the caller's token
-// came: a client that is logged out would go on with the key.
-func (q *request) outlived() bool { return q.Call.Caller.Login != "" || q.Call.Caller.Credential != "" }
+// came: a client that is logged out would go on with the key. In the console users make keys themselves.
+func (q *request) outlived() bool {
+	return q.Call.Caller.Login != "" && !q.Call.Caller.Console || q.Call.Caller.Credential != ""
+}
 
 // errKeyClient refuses a key for MCP servers to the token of an agent, which could otherwise make itself a key that its
 // policies do not govern. It refuses every key to a client that logged in at the gateway, for a user or for itself: the key

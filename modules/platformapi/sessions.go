@@ -79,7 +79,7 @@ func endSession(q *request) (any, error) {
 	if l.UserID != q.Call.Caller.UserID && !q.May(routes.Admin) {
 		return nil, errNoSession
 	}
-	if own := q.Call.Caller.Login; own != "" && own != l.ID && q.Core.Approvals.MayDecide(q.Call.Party().Decider()) != nil {
+	if own := q.Call.Caller.Login; own != "" && own != l.ID && !q.Call.Caller.Console && q.Core.Approvals.MayDecide(q.Call.Party().Decider()) != nil {
 		return nil, errOtherSession
 	}
 	return nil, routes.Missing(authorization.End(q.Context(), q.Core.Store, q.Core.Audit, &l, q.Call.Caller.UserID), errNoSession)

@@ -1,5 +1,6 @@
 // Package session is the handler durward_session: users log in at the gateway's own pages with a browser, and decide
-// there on held calls. Only this handler reads a browser's cookie: the API and the proxies accept only tokens.
+// there on held calls. Only this handler and durward_console read a browser's cookie: the API and the proxies accept only
+// tokens.
 package session
 
 import (

@@ -30,7 +30,7 @@ const maxQuery = 16 << 10
 func (v *visit) login() {
 	query := v.r.URL.Query()
 	back := oidclogin.LocalPath(query.Get("return"), paths.Approvals)
-	if v.user != nil {
+	if v.user != nil && query.Get(paramAgain) == "" { // again: the console's login can end before the session
 		webpage.Redirect(v.w, back)
 		return
 	}
@@ -119,8 +119,20 @@ func (v *visit) loginCallback() {
 		OrganizationID: who.OrganizationID, UserID: who.UserID, Issuer: attempt.Issuer, Client: provider.Client,
 		Zone: zoneOf(claims),
 	}
+	draft := logins.Draft{
+		OrganizationID: who.OrganizationID, UserID: who.UserID, Issuer: attempt.Issuer, Audience: provider.Client, Subject: claims.Subject,
+		Facts: authn.FactsOf(who, claims),
+	}
+	var former string
 	if v.user != nil && v.user.OrganizationID == who.OrganizationID && v.user.UserID == who.UserID {
-		session.ID = v.user.ID
+		session.ID, former = v.user.ID, v.user.Login
+	}
+	if v.core.Authorization != nil {
+		if session.Login, err = v.core.Authorization.LogInBrowser(v.r.Context(), draft, former); err != nil {
+			v.core.LogFailure(v.logger, "beginning a login with the console", err)
+			v.unavailable()
+			return
+		}
 	}
 	sealed, err := v.core.Logins.Browsers.Start(session)
 	if err != nil {
@@ -128,10 +140,8 @@ func (v *visit) loginCallback() {
 		v.unavailable()
 		return
 	}
-	if attempt.Client && !v.keepDraft(logins.Draft{
-		OrganizationID: who.OrganizationID, UserID: who.UserID, Issuer: attempt.Issuer, Audience: provider.Client, Subject: claims.Subject,
-		Facts: authn.FactsOf(who, claims), Refresh: finished.Refresh, IDToken: finished.IDToken, IDTokenExpiresAt: claims.ExpiresAt,
-	}, attempt.Return) {
+	draft.Refresh, draft.IDToken, draft.IDTokenExpiresAt = finished.Refresh, finished.IDToken, claims.ExpiresAt
+	if attempt.Client && !v.keepDraft(draft, attempt.Return) {
 		return
 	}
 	v.core.Cookies.Set(v.w, websession.CookieSession, sealed, websession.Lifetime)
@@ -258,6 +268,11 @@ func (v *visit) logout() {
 			v.core.LogFailure(v.logger, "ending a session", err)
 			v.unavailable() // this browser's cookie is gone, but a copy of it is still valid
 			return
+		}
+		if v.core.Authorization != nil {
+			if err := v.core.Authorization.LogOutBrowser(v.r.Context(), v.user.OrganizationID, v.user.Login); err != nil {
+				v.core.LogFailure(v.logger, "ending a login with the console", err) // the session's end has ended it as well
+			}
 		}
 	}
 	v.user = nil // the page shows no user

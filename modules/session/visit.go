@@ -10,7 +10,6 @@ import (
 	"github.com/durward-gateway/durward/internal/api/webpage"
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/identity/websession"
-	"github.com/durward-gateway/durward/internal/proxy/loopback"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/browsers"
 	"github.com/durward-gateway/durward/modules/app/paths"
@@ -53,15 +52,11 @@ func (v *visit) admitted() bool {
 	return true
 }
 
-// elsewhere reports whether a developer has opened a page under another name of this machine, where the cookies of the
-// public URL are not sent. It is false for addresses to which providers send browsers back: those hold codes, and are
-// never redirected.
+// elsewhere reports whether a page was opened under another name of this machine. It is false for addresses to which
+// providers send browsers back: those hold codes, and are never redirected.
 func (v *visit) elsewhere() bool {
-	if path := v.r.URL.Path; isCallback(path) || path == paths.LoginCallback {
-		return false
-	}
-	u, err := url.Parse(v.core.PublicURL)
-	return err == nil && v.r.Method == http.MethodGet && loopback.IsHost(u.Host) && loopback.IsHost(v.r.Host) && !strings.EqualFold(u.Host, v.r.Host)
+	path := v.r.URL.Path
+	return !isCallback(path) && path != paths.LoginCallback && browsers.Elsewhere(v.core.PublicURL, v.r)
 }
 
 func (v *visit) serve() {

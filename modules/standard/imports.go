@@ -4,6 +4,7 @@ package standard
 import (
 	_ "github.com/durward-gateway/durward/modules/app"
 	_ "github.com/durward-gateway/durward/modules/auth"
+	_ "github.com/durward-gateway/durward/modules/console"
 	_ "github.com/durward-gateway/durward/modules/coordinators"
 	_ "github.com/durward-gateway/durward/modules/credential"
 	_ "github.com/durward-gateway/durward/modules/gatewayapi"

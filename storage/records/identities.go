@@ -321,7 +321,11 @@ func (s identitiesStore) LogOutUser(ctx context.Context, organization, id string
 		if err != nil || !micros(begun).After(u.LoggedOutAt) { // the statement checks again: another node may have written since
 			return err
 		}
-		return execOne(ctx, tx, logOutUserSQL, organization, id, begun.UnixMicro())
+		if err := execOne(ctx, tx, logOutUserSQL, organization, id, begun.UnixMicro()); err != nil {
+			return err
+		}
+		_, err = tx.Change(ctx, organization) // tokens of the console end with the session
+		return err
 	})
 }
 

@@ -453,7 +453,7 @@ func testChanges(t *testing.T, b *bundle) {
 	check("RevokeUser", err, "A")
 	_, err = b.RevokeUser(ctx, b.orgA, b.userA1, start)
 	check("RevokeUser again", err)
-	check("LogOutUser", b.LogOutUser(ctx, b.orgA, b.userA1, start))
+	check("LogOutUser", b.LogOutUser(ctx, b.orgA, b.userA1, start), "A")
 	_, err = b.OffboardUser(ctx, storage.OffboardRequest{OrganizationID: b.orgA, UserID: b.userA2, At: start})
 	check("OffboardUser", err, "A")
 	_, err = b.Offboarding(ctx, b.orgA, b.userA2, start)

@@ -24,6 +24,8 @@ type Caller struct {
 	Agent string
 	// Login is the id of the login with the gateway that the token came of; "" for tokens of other issuers.
 	Login string
+	// Console reports whether the login is a browser's with the gateway's own console. Its token is good for the API only.
+	Console bool
 	// Credential is the id of the credential with which an agent logged in at the gateway without a person; "" for all
 	// others.
 	Credential string

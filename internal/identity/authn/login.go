@@ -30,6 +30,8 @@ type Logins struct {
 	Admits func(client string) bool
 	// Asserts reports whether the identity assertions of an identity provider log users in; nil: none do.
 	Asserts func(issuer string) bool
+	// Console is the audience of tokens of the gateway's own console; "" for none. No client can ask for it.
+	Console string
 }
 
 func (l *Logins) owner() string { return cmp.Or(l.Owner, l.Issuer) }
@@ -37,8 +39,10 @@ func (l *Logins) owner() string { return cmp.Or(l.Owner, l.Issuer) }
 // loginFacts holds the facts of a login with which its tokens were verified.
 type loginFacts struct {
 	storage.LoginFacts
-	client string // its name
-	issuer string // the identity provider at which the user logged in
+	client  string // its name
+	issuer  string // the identity provider at which the user logged in
+	console bool   // it is a browser's with the console
+	begun   time.Time
 }
 
 // verifyLogin verifies a token of the gateway's own. The token names a login, which has the facts about the user, or the
@@ -62,7 +66,7 @@ func (a *Authenticator) verifyLogin(ctx context.Context, unverified token.Unveri
 		return nil, &token.Error{Kind: token.ErrInvalid, Reason: loginEnded}
 	case err != nil:
 		return nil, err
-	case !a.logins.Admits(l.ClientID):
+	case !a.isConsole(l.Resource) && !a.logins.Admits(l.ClientID):
 		return nil, &token.Error{Kind: token.ErrInvalid, Reason: "the configuration does not admit the token's client any more"}
 	case l.Asserted() && (a.logins.Asserts == nil || !a.logins.Asserts(l.Issuer)):
 		return nil, &token.Error{Kind: token.ErrInvalid, Reason: "the configuration does not take the assertions of the login's identity provider any more"}
@@ -82,6 +86,7 @@ func (a *Authenticator) loginPerson(ctx context.Context, l *storage.Login) (*per
 	if !ok {
 		return nil, &token.Error{Kind: token.ErrInvalid, Reason: "the login came of an identity provider that is not configured any more"}
 	}
+	console := a.isConsole(l.Resource)
 	key := cache.NewKey("", "login", a.rulesID, l.OrganizationID, l.ID, l.FactsAt.Format(time.RFC3339Nano))
 	return a.memory.people.Get(ctx, key, func(ctx context.Context) (*person, error) {
 		u, err := a.memory.store.User(ctx, l.OrganizationID, l.UserID)
@@ -92,12 +97,13 @@ func (a *Authenticator) loginPerson(ctx context.Context, l *storage.Login) (*per
 			who: Caller{
 				Issuer: a.logins.owner(), Subject: u.Subject, OrganizationID: l.OrganizationID, UserID: l.UserID, Name: u.Name, Email: u.Email,
 				Roles: l.Facts.Roles, Groups: l.Facts.Groups, Teams: l.Facts.Teams, Projects: l.Facts.Projects, Agent: l.ClientID, Login: l.ID,
-				Powers: names.Powers(l.Facts.Roles),
+				Powers: names.Powers(l.Facts.Roles), Console: console,
 			},
 			history: a.memory.epochs.Of(l.OrganizationID), notes: a.memory.newNotes(),
 			// A user has agreed to the client. Where only registered clients may call, an administrator has to as well.
-			register: a.registerAgents || !a.requireAgents,
-			login:    &loginFacts{l.Facts, l.ClientName, l.Issuer},
+			// The console is no agent.
+			register: !console && (a.registerAgents || !a.requireAgents),
+			login:    &loginFacts{l.Facts, l.ClientName, l.Issuer, console, l.CreatedAt},
 		}
 		cache.Compact(&made.who)
 		made.attributes.Store(&attributes{claims: cmp.Or(l.Facts.Claims, "{}")})
@@ -105,8 +111,18 @@ func (a *Authenticator) loginPerson(ctx context.Context, l *storage.Login) (*per
 	})
 }
 
-// loginOf returns the present facts of a bearer's login; nil when it has ended.
-func (m *Memory) loginOf(ctx context.Context, who *Caller) (*storage.LoginFacts, error) {
+// isConsole reports whether an audience is that of the gateway's own console.
+func (a *Authenticator) isConsole(audience string) bool {
+	return a.logins != nil && a.logins.Console != "" && audience == a.logins.Console
+}
+
+// loginOf returns the present facts of a person's login; nil when it has ended. A browser's login with the console ends
+// with the browser's session, of which only the time of its end is stored, with the user.
+func (m *Memory) loginOf(ctx context.Context, p *person, u *storage.User) (*storage.LoginFacts, error) {
+	who := &p.who
+	if p.login.console && !p.login.begun.After(u.LoggedOutAt) {
+		return nil, nil //nolint:nilnil // as below
+	}
 	l, err := m.store.Login(ctx, who.OrganizationID, who.Login, m.now())
 	switch {
 	case errors.Is(err, storage.ErrNotFound):

@@ -44,7 +44,7 @@ func (m *Memory) standingOf(ctx context.Context, p *person) (standing, error) {
 		}
 		s.revokedAt = u.RevokedAt
 		if p.login != nil {
-			if s.login, err = m.loginOf(ctx, who); err != nil {
+			if s.login, err = m.loginOf(ctx, p, &u); err != nil {
 				return standing{}, err
 			}
 		}

@@ -90,6 +90,9 @@ func (a *Authenticator) verify(ctx context.Context, raw, resource string) (*veri
 	if !ok {
 		return nil, &token.Error{Kind: token.ErrInvalid, Reason: "iss is not that of a configured identity"}
 	}
+	if a.isConsole(resource) {
+		resource = "" // it is an audience of the gateway's own tokens only
+	}
 	claims, err := issuer.Verifier().VerifyParsed(ctx, unverified, resource)
 	if err != nil {
 		return nil, err

@@ -206,8 +206,20 @@ const (
 
 // issue makes the tokens of a login.
 func (s *Server) issue(ctx context.Context, l storage.Login, refreshes bool) (*Tokens, error) {
+	t, err := s.access(ctx, l, AccessLifetime)
+	if err != nil {
+		return nil, err
+	}
+	if refreshes {
+		t.Refresh = seal.NewSecret(s.credentials.Refresh(authserver.Handle{Organization: l.OrganizationID, Login: l.ID, Generation: l.Generation}))
+	}
+	return t, nil
+}
+
+// access makes an access token of a login.
+func (s *Server) access(ctx context.Context, l storage.Login, lifetime time.Duration) (*Tokens, error) {
 	now := s.Now()
-	expires := now.Add(AccessLifetime)
+	expires := now.Add(lifetime)
 	if l.ExpiresAt.Before(expires) {
 		expires = l.ExpiresAt
 	}
@@ -218,11 +230,7 @@ func (s *Server) issue(ctx context.Context, l storage.Login, refreshes bool) (*T
 	if err != nil {
 		return nil, err
 	}
-	t := &Tokens{Login: l, Access: access, ExpiresIn: expires.Sub(now)}
-	if refreshes {
-		t.Refresh = seal.NewSecret(s.credentials.Refresh(authserver.Handle{Organization: l.OrganizationID, Login: l.ID, Generation: l.Generation}))
-	}
-	return t, nil
+	return &Tokens{Login: l, Access: access, ExpiresIn: expires.Sub(now)}, nil
 }
 
 // sign signs an access token with the newest key.

@@ -22,7 +22,8 @@ type Session struct {
 	UserID         string    `json:"user"`
 	Issuer         string    `json:"iss"`
 	Client         string    `json:"client"`
-	Zone           string    `json:"zone,omitempty"` // the user's time zone; "": unknown
+	Zone           string    `json:"zone,omitempty"`  // the user's time zone; "": unknown
+	Login          string    `json:"login,omitempty"` // the login with the console, which ends with the session; "": none
 	IssuedAt       time.Time `json:"iat"`
 	ExpiresAt      time.Time `json:"exp"`
 }

@@ -117,6 +117,7 @@ func (s *Server) Accepted() (*authn.Logins, error) {
 	}
 	return &authn.Logins{
 		Issuer: s.options.PublicURL, Owner: s.Owner(), Verifier: verifier, Roles: s.roles, Admits: s.options.Rules.Admits, Asserts: s.asserts,
+		Console: s.ConsoleAudience(),
 	}, nil
 }
 

@@ -3,11 +3,14 @@ package browsers
 import (
 	"context"
 	"net/http"
+	"net/url"
+	"strings"
 
 	"github.com/durward-gateway/durward/internal/api/visible"
 	"github.com/durward-gateway/durward/internal/api/webpage"
 	"github.com/durward-gateway/durward/internal/identity/websession"
 	"github.com/durward-gateway/durward/internal/policy/approval"
+	"github.com/durward-gateway/durward/internal/proxy/loopback"
 	"github.com/durward-gateway/durward/modules/app/paths"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -63,4 +66,11 @@ func NameOf(user storage.User) string {
 		return user.Name
 	}
 	return user.Subject
+}
+
+// Elsewhere reports whether a developer has opened a page under another name of this machine, where the cookies of the
+// public URL are not sent.
+func Elsewhere(publicURL string, r *http.Request) bool {
+	u, err := url.Parse(publicURL)
+	return err == nil && r.Method == http.MethodGet && loopback.IsHost(u.Host) && loopback.IsHost(r.Host) && !strings.EqualFold(u.Host, r.Host)
 }

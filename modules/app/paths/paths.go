@@ -23,6 +23,7 @@ const (
 	OpenIDMetadata   = "/.well-known/openid-configuration"
 	MCPPrefix        = "/mcp/"
 	SSEPrefix        = "/sse/"
+	API              = "/api"                 // the API lies below
 	ModelsPrefix     = "/api/llm-gateway/v1/" // the LLM runtime
 )
 
@@ -36,6 +37,13 @@ const (
 	Clients       = "/clients"  // the clients that act for the user
 	Connect       = "/connect"  // the list of the user's servers
 	ConnectPrefix = "/connect/" // followed by a server's slug: the page for connecting an account
+)
+
+// These are the addresses of the console, which durward_console serves.
+const (
+	Console       = "/console"
+	ConsolePrefix = "/console/"
+	ConsoleToken  = "/console/token" //nolint:gosec // an address
 )
 
 // These are the addresses of the authorization server, which durward_session serves.

@@ -175,7 +175,7 @@ func holdsGateway(value any, named map[string]*caddyhttp.Route) bool {
 			return named[route] != nil && mentions(named[route].HandlersRaw)
 		case name == "durward_platform":
 			return value["health_only"] != true
-		case strings.HasPrefix(name, "durward_") && name != "durward_pipeline" && name != "durward_auth" && name != "durward_session":
+		case strings.HasPrefix(name, "durward_") && name != "durward_pipeline" && name != "durward_auth" && name != "durward_session" && name != "durward_console":
 			return true
 		}
 		for _, member := range value {

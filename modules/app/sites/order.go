@@ -196,7 +196,7 @@ func fits(name string, healthOnly bool, in passed) error {
 	switch {
 	case in.sure[stepPlatform]:
 		return fmt.Errorf("%s: durward_platform answers every request before it; durward_platform has to be the last", name)
-	case name == string(stepSession) && in.sure[stepAuth]:
+	case (name == string(stepSession) || name == "durward_console") && in.sure[stepAuth]:
 		return fmt.Errorf("%s: it has to come before durward_auth, which would refuse browsers", name)
 	case healthOnly:
 		return nil

@@ -1,0 +1,126 @@
+// look.mjs TOOLS CHROMIUM PROFILE GATEWAY: opens screens of the console by the lines on standard input, each a JSON object, and
+// answers each with a line: what is wrong. TOOLS: where npm installed playwright-core and axe-core; PROFILE: an empty directory.
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { createInterface } from 'node:readline';
+
+const [tools, executablePath, profile, gateway] = process.argv.slice(2);
+const require = createRequire(tools + '/');
+const { chromium } = require('playwright-core');
+const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
+
+const browser = await chromium.launchPersistentContext(profile, {
+  executablePath, headless: true, chromiumSandbox: false, timezoneId: 'Asia/Tokyo', viewport: { width: 1280, height: 860 },
+  permissions: ['clipboard-read', 'clipboard-write'],
+  args: ['--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1', '--disable-gpu', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
+});
+browser.setDefaultTimeout(60_000);
+
+let wrong = [];
+let seen = []; // scripts of others that ran call this
+await browser.exposeFunction('ran', what => { wrong.push(`a script ran: ${what}`); });
+await browser.addInitScript(() => {
+  document.addEventListener('securitypolicyviolation', event => console.error(`forbidden by the policy: ${event.violatedDirective} ${event.blockedURI} ${event.sample}`));
+});
+
+const page = browser.pages()[0] ?? (await browser.newPage());
+page.on('console', message => ['error', 'warning'].includes(message.type()) && complain(`the browser says: ${message.text()} ${message.location().url}`));
+page.on('pageerror', error => complain(`an error in the script: ${error}`));
+let expected = 0; // answers with an error that a check makes on purpose
+const complain = what => {
+  if (expected > 0 && /Failed to load resource/.test(what)) expected--;
+  else wrong.push(what);
+};
+
+// settled waits until the screen shows what it loads.
+async function settled() {
+  await page.locator('main h1').first().waitFor();
+  await page.waitForFunction(() => !document.querySelector('.waiting'));
+}
+
+// login logs a user in by the way of the address that they opened, and comes back there.
+async function login({ user, path }) {
+  await browser.clearCookies();
+  await page.goto(gateway + path);
+  await page.getByRole('button', { name: user }).click();
+  await page.waitForURL(gateway + path);
+  await settled();
+}
+
+// screen opens a screen in one look, and has it checked.
+async function screen({ path, scheme, width, picture }) {
+  await page.emulateMedia({ colorScheme: scheme, reducedMotion: 'reduce' });
+  await page.setViewportSize({ width: width ?? 1280, height: width ? 844 : 860 });
+  await page.goto(gateway + path);
+  await settled();
+  await inspect(`${path} ${scheme}`);
+  if (picture) await page.screenshot({ path: picture, fullPage: true });
+}
+
+async function inspect(where) {
+  await page.evaluate(axe);
+  const found = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }));
+  for (const v of found.violations) wrong.push(`${where}: ${v.id}: ${v.help}: ${v.nodes.slice(0, 3).map(n => n.target.join(' ')).join(', ')}`);
+  wrong.push(...(await page.evaluate(where => {
+    const faults = [];
+    if (document.querySelectorAll('h1').length !== 1) faults.push(`${where}: not one heading`);
+    if (localStorage.length + sessionStorage.length > 0 || document.cookie) faults.push(`${where}: something is stored in the page`);
+    if (/eyJ[\w-]{20,}\./.test(document.documentElement.outerHTML)) faults.push(`${where}: a token is in the page`);
+    const hidden = document.body.innerText.match(/[\u202a-\u202e\u2066-\u2069\u200b-\u200f]/);
+    if (hidden) faults.push(`${where}: a hidden character is in the text`);
+    if (document.documentElement.scrollWidth > innerWidth) faults.push(`${where}: ${document.documentElement.scrollWidth} pixels wide in ${innerWidth}`);
+    return faults;
+  }, where)));
+}
+
+// keyboard goes to a control with the tabulator alone, and presses a key there.
+async function keyboard({ to, key, text }) {
+  for (let steps = 0; steps < 200; steps++) {
+    const name = await page.evaluate(() => {
+      const at = document.activeElement;
+      return (at?.getAttribute('aria-label') ?? at?.labels?.[0]?.textContent ?? at?.textContent ?? '').trim();
+    });
+    const visible = await page.evaluate(() => {
+      const at = document.activeElement;
+      return at?.matches(':focus-visible') && getComputedStyle(at).outlineStyle !== 'none';
+    });
+    if (name === to) {
+      if (!visible) wrong.push(`the focus on ${to} is not seen`);
+      if (text) await page.keyboard.type(text);
+      if (key) await page.keyboard.press(key);
+      return;
+    }
+    await page.keyboard.press('Tab');
+  }
+  throw new Error(`no way to ${to} by keyboard`);
+}
+
+const commands = {
+  login, screen, keyboard,
+  expect: ({ errors }) => { expected = errors; },
+  open: async ({ path }) => { await page.goto(gateway + path); },
+  until: ({ text }) => page.getByText(text).first().waitFor(),
+  gone: ({ text }) => page.getByText(text).first().waitFor({ state: 'detached' }),
+  inspect: () => inspect(page.url()),
+  picture: async ({ path }) => { await page.screenshot({ path, fullPage: true }); },
+  click: ({ name }) => page.getByRole('button', { name }).first().click(),
+  fetch: async ({ method, path, token }) => {
+    seen = await page.evaluate(async ({ method, path, token }) => {
+      const answer = await fetch(path, { method, headers: token ? { Authorization: `Bearer ${token}` } : {} });
+      return { status: answer.status, body: await answer.text() };
+    }, { method, path, token });
+  },
+};
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const command = JSON.parse(line);
+  try {
+    await commands[command.do](command);
+  } catch (error) {
+    const text = await page.locator('body').innerText().catch(() => '');
+    wrong.push(`${line} at ${page.url()}: ${String(error).split('\n')[0]}; it shows: ${text.slice(0, 1000)}`);
+  }
+  process.stdout.write(JSON.stringify({ wrong, seen, url: page.url() }) + '\n');
+  [wrong, seen] = [[], null];
+}
+await browser.close();

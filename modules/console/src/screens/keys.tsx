@@ -1,0 +1,106 @@
+// My keys: API keys for programs that cannot log in.
+import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
+import { call, Failure } from '../api';
+import { useLoad } from '../load';
+import { show } from '../text';
+import type { ApiKey, NewKey } from '../types';
+import { Empty, Problem, Screen, Tag, Waiting } from '../ui/basics';
+import { Code } from '../ui/code';
+import { Confirm, Dialog } from '../ui/dialog';
+import { Icon } from '../ui/icons';
+import { Table } from '../ui/table';
+import { Time } from '../ui/time';
+import { toast } from '../ui/toast';
+
+const address = '/api/llm-gateway/user/api-keys';
+
+/** lifetimes are the choices, in days; 0 is no end. */
+const lifetimes: [number, string][] = [[7, '7 days'], [30, '30 days'], [90, '90 days'], [365, 'a year'], [0, 'no end']];
+
+function state(k: ApiKey): JSX.Element {
+  if (k.revoked_at) return <Tag tone="quiet">Revoked</Tag>;
+  if (k.disabled) return <Tag tone="warning">Disabled</Tag>;
+  if (k.expires_at && Date.parse(k.expires_at) <= Date.now()) return <Tag tone="quiet">Expired</Tag>;
+  return <Tag tone="good">In use</Tag>;
+}
+
+/** Make asks for a new key, and shows its secret this once. */
+function Make({ close, made }: { close: () => void; made: () => Promise<void> }): JSX.Element {
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<Failure>();
+  const [key, setKey] = useState<NewKey>();
+  const make = async (form: HTMLFormElement): Promise<void> => {
+    const fields = new FormData(form);
+    const days = Number(fields.get('days'));
+    setBusy(true);
+    setError(undefined);
+    try {
+      setKey(await call<NewKey>('POST', address, {
+        name: String(fields.get('name')), scopes: ['llm'], expires_at: days ? new Date(Date.now() + days * 86_400_000).toISOString() : null,
+      }));
+      await made();
+    } catch (failed) {
+      if (!(failed instanceof Failure)) throw failed;
+      setError(failed);
+    }
+    setBusy(false);
+  };
+  if (key) {
+    return (
+      <Dialog title={`The key ${show(key.name, 60)}`} close={close}>
+        <p>Copy it now, and keep it where only the program can read it. <strong>It is shown this once.</strong></p>
+        <Code text={key.key} label="the key" />
+        <div class="buttons"><button type="button" class="main" onClick={close}>I have copied it</button></div>
+      </Dialog>
+    );
+  }
+  return (
+    <Dialog title="New key" close={close}>
+      <form onSubmit={event => { event.preventDefault(); void make(event.currentTarget); }}>
+        <label for="keyname">Name</label>
+        <input id="keyname" name="name" required maxLength={255} autocomplete="off" aria-describedby="keynamehint" />
+        <p id="keynamehint" class="small hint">Name the program that uses it, so that you know later what stops when you revoke it.</p>
+        <label for="keydays">It expires after</label>
+        <select id="keydays" name="days">{lifetimes.map(([days, text]) => <option key={days} value={days} selected={days === 90}>{text}</option>)}</select>
+        <p class="small hint">The key calls models with your limits and budgets. MCP servers it does not reach: clients log in for those.</p>
+        {error && <Problem error={error} />}
+        <div class="buttons"><button type="button" onClick={close}>Cancel</button><button type="submit" class="main" disabled={busy}>Make the key</button></div>
+      </form>
+    </Dialog>
+  );
+}
+
+export function Keys(): JSX.Element {
+  const keys = useLoad<ApiKey[]>(address);
+  const [making, setMaking] = useState(false);
+  const [ending, setEnding] = useState<ApiKey>();
+  const make = <button type="button" class="main" onClick={() => { setMaking(true); }}><Icon name="plus" />New key</button>;
+  return (
+    <Screen title="My keys" about="API keys for programs that call models and cannot log in." act={make}>
+      {keys.error && <Problem error={keys.error} retry={() => { void keys.reload(); }} />}
+      {!keys.data && !keys.error && <Waiting />}
+      {keys.data?.length === 0 && <Empty icon="keys" title="You have no key"><p>Make one for a program that calls models through the gateway. MCP clients need none: they log in.</p></Empty>}
+      {keys.data && keys.data.length > 0 && (
+        <Table label="Your API keys" rows={keys.data} id={k => k.id} columns={[
+          { title: 'Name', kind: 'wide', cell: k => <><strong>{show(k.name, 80)}</strong><br /><span class="small mono">{show(k.key_prefix)}…</span></> },
+          { title: 'State', cell: state },
+          { title: 'Reaches', cell: k => show(k.scopes.join(', ') || 'all models', 80) },
+          { title: 'Last used', cell: k => <Time at={k.last_used_at} /> },
+          { title: 'Expires', cell: k => <Time at={k.expires_at} /> },
+          { title: 'Acts', kind: 'end', cell: k => !k.revoked_at && <button type="button" class="quiet danger" onClick={() => { setEnding(k); }}>Revoke<span class="unseen"> {show(k.name, 80)}</span></button> },
+        ]} />
+      )}
+      {making && <Make close={() => { setMaking(false); }} made={keys.reload} />}
+      {ending && (
+        <Confirm title={`Revoke ${show(ending.name, 60)}?`} act="Revoke" close={() => { setEnding(undefined); }} run={async () => {
+          await call('DELETE', `${address}/${ending.id}`);
+          toast(`The key ${show(ending.name, 60)} is revoked.`);
+          await keys.reload();
+        }}>
+          <p>What uses the key <span class="mono">{show(ending.key_prefix)}…</span> stops working at once. It cannot be brought back.</p>
+        </Confirm>
+      )}
+    </Screen>
+  );
+}

@@ -1,0 +1,25 @@
+// What all screens know: who the reader is, and which of their calls wait.
+import { call } from './api';
+import { everything, useLoad, type Loaded } from './load';
+import type { Approval, Me, Right, Server } from './types';
+
+export const useMe = (): Loaded<Me> => useLoad<Me>('/api/me');
+
+/** useHeld gives the reader's own held calls, and looks for new ones while the page is seen. Administrators get those of others too. */
+export function useHeld(me: Me | undefined): Loaded<Approval[]> & { reload: () => Promise<void> } {
+  const held = useLoad<Approval[]>('/api/approvals?status=pending', 5, path => everything<Approval>(path));
+  return { ...held, data: held.data?.filter(a => a.user_id === me?.user.id) };
+}
+
+/** useServers gives all servers of the organization, with the reader's connection to each. */
+export const useServers = (seconds = 0): Loaded<Server[]> & { reload: () => Promise<void> } =>
+  useLoad<Server[]>('/api/servers', seconds, path => everything<Server>(path));
+
+/** can reports whether the reader has a right. */
+export const can = (me: Me | undefined, right: Right): boolean => me?.may.includes(right) ?? false;
+
+/** disconnect ends the reader's connection to a server. */
+export const disconnect = (server: Server): Promise<void> => call<void>('DELETE', `/api/servers/${server.id}/connection`);
+
+/** nameOf returns the reader's name. */
+export const nameOf = (me: Me): string => me.user.email ?? me.user.name ?? me.user.subject;
