@@ -9,6 +9,15 @@ import { Home } from './screens/home';
 import { Keys } from './screens/keys';
 import { Server } from './screens/server';
 import { Servers } from './screens/servers';
+import { Agents } from './screens/organization/agents';
+import { AuditLog } from './screens/organization/audit';
+import { NewServer } from './screens/organization/newserver';
+import { People, Person } from './screens/organization/people';
+import { Policies } from './screens/organization/policies';
+import { NewPolicy, PolicyScreen } from './screens/organization/policy';
+import { OrganizationServerScreen } from './screens/organization/server';
+import { OrganizationServers } from './screens/organization/servers';
+import { Budgets, Limits, Usage } from './screens/organization/spending';
 
 export interface ScreenEntry {
   /** path is the address below /console. A part that begins with a colon stands for any name, which the screen gets. */
@@ -18,9 +27,12 @@ export interface ScreenEntry {
   /** group is where the navigation has it: without one it has no entry there. There are seven groups at most. */
   group?: string;
   icon?: IconName;
-  /** needs is the right without which a reader neither sees nor opens it. */
-  needs?: Right;
+  /** needs lists the rights of which a reader has one at least, or neither sees nor opens it. */
+  needs?: Right[];
 }
+
+/** staff are all who look after an organization. */
+const staff: Right[] = ['read_everything', 'edit_policies', 'operate_servers'];
 
 export const screens: ScreenEntry[] = [
   { path: '/', title: 'Home', group: 'You', icon: 'home', show: Home },
@@ -30,6 +42,19 @@ export const screens: ScreenEntry[] = [
   { path: '/activity', title: 'My activity', group: 'You', icon: 'activity', show: Activity },
   { path: '/keys', title: 'My keys', group: 'Access', icon: 'keys', show: Keys },
   { path: '/clients', title: 'My clients', group: 'Access', icon: 'clients', show: Clients },
+  { path: '/organization/servers', title: 'Servers', group: 'Organization', icon: 'servers', needs: staff, show: OrganizationServers },
+  { path: '/organization/servers/new', title: 'Add a server', needs: ['operate_servers'], show: NewServer },
+  { path: '/organization/servers/:slug', title: 'Server', needs: staff, show: OrganizationServerScreen },
+  { path: '/organization/policies', title: 'Policies', group: 'Organization', icon: 'policies', needs: staff, show: Policies },
+  { path: '/organization/policies/new', title: 'A new policy', needs: ['edit_policies'], show: NewPolicy },
+  { path: '/organization/policies/:id', title: 'Policy', needs: staff, show: PolicyScreen },
+  { path: '/organization/agents', title: 'Agents', group: 'Organization', icon: 'agents', needs: staff, show: Agents },
+  { path: '/organization/people', title: 'People', group: 'Organization', icon: 'people', needs: ['read_everything'], show: People },
+  { path: '/organization/people/:id', title: 'Person', needs: ['read_everything'], show: Person },
+  { path: '/organization/audit', title: 'Audit', group: 'Watch', icon: 'audit', needs: ['read_everything'], show: AuditLog },
+  { path: '/organization/limits', title: 'Limits', group: 'Watch', icon: 'limits', needs: ['read_everything'], show: Limits },
+  { path: '/organization/budgets', title: 'Budgets', group: 'Watch', icon: 'budgets', needs: ['read_everything'], show: Budgets },
+  { path: '/organization/usage', title: 'Usage', group: 'Watch', icon: 'activity', needs: ['read_everything'], show: Usage },
 ];
 
 /** find returns the screen of a path, and the name in it. */

@@ -18,6 +18,9 @@ export const useServers = (seconds = 0): Loaded<Server[]> & { reload: () => Prom
 /** can reports whether the reader has a right. */
 export const can = (me: Me | undefined, right: Right): boolean => me?.may.includes(right) ?? false;
 
+/** sees reports whether the reader has one of some rights. None means that nothing is needed. */
+export const sees = (me: Me | undefined, rights: Right[] | undefined): boolean => rights?.some(r => can(me, r)) ?? true;
+
 /** disconnect ends the reader's connection to a server. */
 export const disconnect = (server: Server): Promise<void> => call<void>('DELETE', `/api/servers/${server.id}/connection`);
 

@@ -4,7 +4,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { loggedOut, logoutForm } from './api';
 import { href, Link, path } from './router';
 import { find, screens } from './screens';
-import { can, nameOf, useHeld, useMe } from './session';
+import { nameOf, sees, useHeld, useMe } from './session';
 import { count, show } from './text';
 import { Empty, Problem, Screen, Waiting } from './ui/basics';
 import { Icon } from './ui/icons';
@@ -20,7 +20,7 @@ const Brand = (): JSX.Element => (
 
 /** Navigation lists the screens that the reader may see, in their groups. */
 function Navigation({ me, held }: { me: Me | undefined; held: number }): JSX.Element {
-  const seen = screens.filter(s => s.group && (!s.needs || can(me, s.needs)));
+  const seen = screens.filter(s => s.group && sees(me, s.needs));
   const here = path.value;
   const at = (to: string): boolean => (to === '/' ? here === '/' : here === to || here.startsWith(`${to}/`));
   return (
@@ -74,7 +74,7 @@ const Ended = (): JSX.Element => (
 /** Current shows the screen of the address. */
 function Current({ me }: { me: Me }): JSX.Element {
   const found = find(path.value);
-  if (!found || (found.screen.needs && !can(me, found.screen.needs))) {
+  if (!found || !sees(me, found.screen.needs)) {
     return <Screen title="There is no such screen"><Empty icon="search" title="Nothing is at this address, or you may not see it."><Link to="/" class="button">To the start</Link></Empty></Screen>;
   }
   const Show = found.screen.show;

@@ -1,0 +1,252 @@
+// The editor of a policy: choices for the server's own tools, the same as text, and a trial before it decides.
+import type { JSX } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { call, Failure } from '../../api';
+import { useLoad } from '../../load';
+import type { Explanation, Policy, Tool } from '../../organization';
+import { go, Link, parameters } from '../../router';
+import { can, useMe } from '../../session';
+import { count, show } from '../../text';
+import type { Page } from '../../types';
+import { Empty, Problem, Screen, Section, Tag, Waiting } from '../../ui/basics';
+import { Confirm } from '../../ui/dialog';
+import { Time } from '../../ui/time';
+import { toast } from '../../ui/toast';
+import { choicesOf, parse, rulesOf, write, type Choice, type Verdict } from './choices';
+import { PolicyState, switchTo } from './policies';
+import { useOrganizationServers } from './servers';
+
+interface Saved {
+  policy: Policy;
+  warnings?: string[];
+}
+
+/** ToolChoice is the line of one tool: what is decided for it, and for whom. */
+function ToolChoice({ tool, note, choice, change }: { tool: string; note?: JSX.Element | undefined; choice: Choice | undefined; change: (c: Choice | undefined) => void }): JSX.Element {
+  const label = tool === '*' ? 'every tool' : show(tool, 80);
+  const pick = (verdict: string): void => { change(verdict ? { tool, verdict: verdict as Verdict, who: choice?.who ?? '*' } : undefined); };
+  return (
+    <li class="choice">
+      <span class={tool === '*' ? '' : 'mono'}>{label} {note}</span>
+      <select aria-label={`Decision on ${label}`} value={choice?.verdict ?? ''} onChange={event => { pick(event.currentTarget.value); }}>
+        <option value="">not named</option><option value="allow">allow</option><option value="ask">ask the user</option><option value="deny">deny</option>
+      </select>
+      <input aria-label={`For whom: ${label}`} value={choice ? (choice.who === '*' ? '' : choice.who) : ''} disabled={!choice} placeholder={choice ? 'everybody' : ''} list="principals" autocomplete="off"
+        onChange={event => { if (choice) change({ ...choice, who: event.currentTarget.value.trim() || '*' }); }} />
+    </li>
+  );
+}
+
+/** Choices shows the server's tools with a choice each. */
+function Choices({ server, text, setText }: { server: string; text: string; setText: (text: string) => void }): JSX.Element {
+  const tools = useLoad<Page<Tool>>(`/api/servers/${server}/tools?limit=100`);
+  const [added, setAdded] = useState<string[]>([]);
+  const parsed = parse(text);
+  if ('error' in parsed) return <p class="warningtext">The text is no list of rules. Mend it first: the choices follow it.</p>;
+  const { choices, rest } = choicesOf(parsed.rules);
+  const known = new Map(tools.data?.data.map(t => [t.name, t]));
+  const names = [...new Set(['*', ...known.keys(), ...choices.map(c => c.tool), ...added])];
+  const change = (tool: string, nth: number, next: Choice | undefined): void => {
+    const same = choices.filter(c => c.tool === tool);
+    const kept = next ? [...same.slice(0, nth), next, ...same.slice(nth + 1)] : same.filter((_, i) => i !== nth);
+    const order = names.flatMap(n => (n === tool ? kept : choices.filter(c => c.tool === n)));
+    setText(write(rulesOf(order, rest)));
+  };
+  return (
+    <>
+      {tools.error && <Problem error={tools.error} retry={() => { void tools.reload(); }} />}
+      {tools.data && known.size === 0 && <p class="small">The gateway has seen no tool of this server yet: a client has to list them first. Name them here meanwhile.</p>}
+      <ul class="choicelist" aria-label="Tools">
+        {names.flatMap(tool => {
+          const same = choices.filter(c => c.tool === tool);
+          const t = known.get(tool);
+          const note = t?.withheld ? <Tag tone="bad">Withheld</Tag> : tool !== '*' && tools.data && !t && !tool.includes('*') ? <Tag tone="warning">Not seen</Tag> : undefined;
+          return (same.length ? same : [undefined]).map((choice, i) => (
+            <ToolChoice key={`${tool} ${i}`} tool={tool} note={note} choice={choice} change={next => { change(tool, i, next); }} />
+          ));
+        })}
+      </ul>
+      <form class="filters" onSubmit={event => {
+        event.preventDefault();
+        const name = String(new FormData(event.currentTarget).get('tool')).trim();
+        if (name) setAdded([...added, name]);
+        event.currentTarget.reset();
+      }}>
+        <label><span>Another tool, or the beginning of names</span><input name="tool" pattern="[A-Za-z0-9_.\/\-]*\*?" placeholder="list_*" autocomplete="off" /></label>
+        <button type="submit">Add a line</button>
+      </form>
+      {rest.length > 0 && <p class="small">{count(rest.length, 'rule')} with conditions, resources or prompts: {rest.map(r => show(r.name, 40)).join(', ')}. See the text.</p>}
+    </>
+  );
+}
+
+const decisions: Record<string, JSX.Element> = { allow: <Tag tone="good">Allowed</Tag>, ask: <Tag tone="warning">Asks the user</Tag>, deny: <Tag tone="bad">Refused</Tag> };
+
+/** Explain answers what the saved policy would decide. */
+function Explain({ policy }: { policy: Policy }): JSX.Element {
+  const [answer, setAnswer] = useState<Explanation>();
+  const [error, setError] = useState<Failure>();
+  const list = (text: FormDataEntryValue | null): string[] => String(text ?? '').split(',').map(w => w.trim()).filter(Boolean);
+  const ask = async (form: HTMLFormElement): Promise<void> => {
+    const fields = new FormData(form);
+    setError(undefined);
+    try {
+      setAnswer(await call<Explanation>('POST', '/api/v2/policies/explain', {
+        policy_id: policy.id, action: `tools/call:${String(fields.get('tool'))}`, agent: null, roles: list(fields.get('roles')), groups: list(fields.get('groups')),
+      }));
+    } catch (failed) {
+      if (!(failed instanceof Failure)) throw failed;
+      setAnswer(undefined);
+      setError(failed);
+    }
+  };
+  return (
+    <Section title="What would it decide?">
+      <form class="filters" onSubmit={event => { event.preventDefault(); void ask(event.currentTarget); }}>
+        <label><span>Tool</span><input name="tool" required autocomplete="off" /></label>
+        <label><span>Roles of the caller</span><input name="roles" autocomplete="off" placeholder="none" /></label>
+        <label><span>Groups of the caller</span><input name="groups" autocomplete="off" placeholder="none" /></label>
+        <button type="submit">Explain</button>
+      </form>
+      {error && <Problem error={error} />}
+      {answer && (
+        <div class="panel" role="status">
+          <p>{decisions[answer.decision] ?? show(answer.decision)} {show(answer.reason, 600)}</p>
+          {answer.notes.map(n => <p key={n} class="small">{show(n, 400)}</p>)}
+          {answer.conditions.map(c => <p key={c.expr} class="small mono">{show(c.expr, 300)} → {show(c.error ?? JSON.stringify(c.value), 200)}</p>)}
+        </div>
+      )}
+    </Section>
+  );
+}
+
+interface Revision {
+  revision: number;
+  user_name: string;
+  created_at: string;
+  changes: { field: string }[];
+}
+
+function Revisions({ policy }: { policy: Policy }): JSX.Element | null {
+  const revisions = useLoad<Page<Revision>>(`/api/v2/policies/${policy.id}/revisions?limit=20`);
+  if (!revisions.data) return null;
+  return (
+    <Section title="Changes">
+      <ul class="plain">
+        {revisions.data.data.map(r => <li key={r.revision}>Revision {r.revision}, <Time at={r.created_at} />{r.user_name && `, by ${show(r.user_name, 80)}`}: {r.revision === 1 ? 'created' : show(r.changes.map(c => c.field).join(', '), 200)}</li>)}
+      </ul>
+    </Section>
+  );
+}
+
+/** Editor edits a policy that is there, or a new one of a server. */
+function Editor({ policy, server, changed }: { policy: Policy | undefined; server: string; changed: () => Promise<void> }): JSX.Element {
+  const me = useMe();
+  const [name, setName] = useState(policy?.name ?? '');
+  const [text, setText] = useState(write(policy?.rules ?? []));
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<Failure>();
+  const [warnings, setWarnings] = useState<string[]>([]);
+  const [enabling, setEnabling] = useState<Policy>();
+  const parsed = parse(text);
+  const edits = can(me.data, 'edit_policies');
+  useEffect(() => { setText(write(policy?.rules ?? [])); setName(policy?.name ?? ''); }, [policy?.id, policy?.revision]);
+  const save = async (): Promise<Policy | undefined> => {
+    if ('error' in parsed) return undefined;
+    setBusy(true);
+    setError(undefined);
+    try {
+      const saved = policy
+        ? await call<Saved>('PATCH', `/api/v2/policies/${policy.id}`, { name, rules: parsed.rules })
+        : await call<Saved>('POST', '/api/v2/policies', { name, mcp_server_id: server, rules: parsed.rules });
+      setWarnings(saved.warnings ?? []);
+      toast(`${show(saved.policy.name, 60)} is saved.`);
+      await changed();
+      return saved.policy;
+    } catch (failed) {
+      if (!(failed instanceof Failure)) throw failed;
+      setError(failed);
+      return undefined;
+    } finally {
+      setBusy(false);
+    }
+  };
+  const saveOnly = async (): Promise<void> => {
+    const saved = await save();
+    if (saved && !policy) go(`/organization/policies/${saved.id}`);
+  };
+  const enable = async (): Promise<void> => {
+    const saved = await save();
+    if (saved) setEnabling(saved);
+  };
+  return (
+    <>
+      <datalist id="principals"><option value="*">everybody</option>{[...new Set([...(me.data?.roles ?? []).map(r => `role:${r}`), ...(me.data?.groups ?? []).map(g => `group:${g}`)])].map(w => <option key={w} value={w} />)}</datalist>
+      <form class="panel form" onSubmit={event => { event.preventDefault(); void saveOnly(); }}>
+        <label for="policyname">Name</label>
+        <input id="policyname" required maxLength={255} value={name} onInput={event => { setName(event.currentTarget.value); }} autocomplete="off" />
+        <p class="small hint">A deny wins over an ask, and an ask over an allow. What no line names is refused. For whom: <code>role:editor</code>, <code>group:support</code>, several with commas.</p>
+      </form>
+      <div class="beside">
+        <Section title="Tools"><Choices server={server} text={text} setText={setText} /></Section>
+        <Section title="The same as text">
+          <textarea class="mono" rows={Math.min(40, Math.max(16, text.split('\n').length + 1))} spellcheck={false} value={text} aria-label="Rules" aria-invalid={'error' in parsed} aria-describedby="policyproblem" onInput={event => { setText(event.currentTarget.value); }} />
+          <p id="policyproblem" class={'error' in parsed ? 'warningtext' : 'small'} role="status">{'error' in parsed ? `Line ${parsed.line}: ${show(parsed.error, 200)}` : count(parsed.rules.length, 'rule')}</p>
+        </Section>
+      </div>
+      {warnings.map(w => <p key={w} class="warningtext">{show(w, 400)}</p>)}
+      {error && <Problem error={error} />}
+      {edits && (
+        <div class="buttons start">
+          <button type="button" class={policy?.status === 'ACTIVE' ? 'main' : ''} disabled={busy || 'error' in parsed || !name} onClick={() => { void saveOnly(); }}>{policy?.status === 'ACTIVE' ? 'Save: decides at once' : policy ? 'Save' : 'Save as a draft'}</button>
+          {policy?.status !== 'ACTIVE' && policy?.status !== 'ARCHIVED' && <button type="button" class="main" disabled={busy || 'error' in parsed || !name} onClick={() => { void enable(); }}>Save and enable</button>}
+        </div>
+      )}
+      {enabling && (
+        <Confirm title={`Enable ${show(enabling.name, 60)}?`} act="Enable it" close={() => { setEnabling(undefined); if (!policy) go(`/organization/policies/${enabling.id}`); }} run={async () => {
+          await switchTo(enabling.id, true);
+          toast(`${show(enabling.name, 60)} decides from now on.`);
+          await changed();
+        }}>
+          <p>It decides on the next call. Streams and subscriptions that it no longer allows end.</p>
+        </Confirm>
+      )}
+    </>
+  );
+}
+
+export function NewPolicy(): JSX.Element {
+  const servers = useOrganizationServers();
+  const server = parameters.value.get('server') ?? '';
+  const found = servers.data?.find(s => s.id === server);
+  return (
+    <>
+      <p class="back"><Link to="/organization/policies">Policies</Link></p>
+      <Screen title="A new policy" about={found ? `For ${show(found.name, 80)}` : 'A policy is for one server.'}>
+        {servers.error && <Problem error={servers.error} retry={() => { void servers.reload(); }} />}
+        {!servers.data && !servers.error && <Waiting />}
+        {servers.data && !found && (servers.data.length === 0
+          ? <Empty icon="servers" title="There is no server yet"><Link to="/organization/servers/new" class="button main">Add a server</Link></Empty>
+          : <ul class="plain pick">{servers.data.map(s => <li key={s.id}><Link to={`/organization/policies/new?server=${s.id}`} class="button">{show(s.name, 80)}</Link></li>)}</ul>)}
+        {found && <Editor policy={undefined} server={found.id} changed={() => Promise.resolve()} />}
+      </Screen>
+    </>
+  );
+}
+
+export function PolicyScreen({ name }: { name: string }): JSX.Element {
+  const loaded = useLoad<Saved>(`/api/v2/policies/${encodeURIComponent(name)}`);
+  const me = useMe();
+  const policy = loaded.data?.policy;
+  if (!policy) return <Screen title="Policy">{loaded.error ? <Problem error={loaded.error} retry={() => { void loaded.reload(); }} /> : <Waiting />}</Screen>;
+  return (
+    <>
+      <p class="back"><Link to="/organization/policies">Policies</Link></p>
+      <Screen title={show(policy.name, 80)} about={<><PolicyState status={policy.status} /> {show(policy.mcp_server_name, 80)}, {policy.application_names.length ? `for ${show(policy.application_names.join(', '), 120)}` : 'for all agents'}, revision {policy.revision}</>}>
+        <Editor policy={policy} server={policy.mcp_server_id} changed={loaded.reload} />
+        <Explain policy={policy} />
+        {can(me.data, 'edit_policies') && <Revisions policy={policy} />}
+      </Screen>
+    </>
+  );
+}
