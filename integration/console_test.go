@@ -105,6 +105,9 @@ func TestConsole(t *testing.T) {
 		if location := response.Header.Get("Location"); response.StatusCode != http.StatusSeeOther || location != "/login?return=%2Fconsole%2Fkeys%3Fx%3D1" {
 			t.Errorf("nobody is logged in: %s, to %s", response.Status, location)
 		}
+		if page := v.get(t, "/connect"); !strings.Contains(page, `<a href="/console">Console</a>`) {
+			t.Errorf("the pages do not lead to the console: %s", page)
+		}
 		response, page := v.send(t, http.MethodGet, "/console/keys?x=1", nil)
 		for name, want := range map[string]string{
 			"Content-Security-Policy": consolePolicy, "Cache-Control": "no-store", "Cross-Origin-Opener-Policy": "same-origin",

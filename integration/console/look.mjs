@@ -17,7 +17,7 @@ const browser = await chromium.launchPersistentContext(profile, {
 browser.setDefaultTimeout(60_000);
 
 let wrong = [];
-let seen = []; // scripts of others that ran call this
+// A script of somebody else that runs calls this.
 await browser.exposeFunction('ran', what => { wrong.push(`a script ran: ${what}`); });
 await browser.addInitScript(() => {
   document.addEventListener('securitypolicyviolation', event => console.error(`forbidden by the policy: ${event.violatedDirective} ${event.blockedURI} ${event.sample}`));
@@ -26,11 +26,7 @@ await browser.addInitScript(() => {
 const page = browser.pages()[0] ?? (await browser.newPage());
 page.on('console', message => ['error', 'warning'].includes(message.type()) && complain(`the browser says: ${message.text()} ${message.location().url}`));
 page.on('pageerror', error => complain(`an error in the script: ${error}`));
-let expected = 0; // answers with an error that a check makes on purpose
-const complain = what => {
-  if (expected > 0 && /Failed to load resource/.test(what)) expected--;
-  else wrong.push(what);
-};
+const complain = what => wrong.push(what);
 
 // settled waits until the screen shows what it loads.
 async function settled() {
@@ -97,19 +93,11 @@ async function keyboard({ to, key, text }) {
 
 const commands = {
   login, screen, keyboard,
-  expect: ({ errors }) => { expected = errors; },
-  open: async ({ path }) => { await page.goto(gateway + path); },
   until: ({ text }) => page.getByText(text).first().waitFor(),
   gone: ({ text }) => page.getByText(text).first().waitFor({ state: 'detached' }),
   inspect: () => inspect(page.url()),
-  picture: async ({ path }) => { await page.screenshot({ path, fullPage: true }); },
-  click: ({ name }) => page.getByRole('button', { name }).first().click(),
-  fetch: async ({ method, path, token }) => {
-    seen = await page.evaluate(async ({ method, path, token }) => {
-      const answer = await fetch(path, { method, headers: token ? { Authorization: `Bearer ${token}` } : {} });
-      return { status: answer.status, body: await answer.text() };
-    }, { method, path, token });
-  },
+  picture: async ({ path }) => { if (path) await page.screenshot({ path, fullPage: true }); },
+  forget: async () => { await browser.clearCookies(); await page.reload(); },
 };
 
 for await (const line of createInterface({ input: process.stdin })) {
@@ -120,7 +108,7 @@ for await (const line of createInterface({ input: process.stdin })) {
     const text = await page.locator('body').innerText().catch(() => '');
     wrong.push(`${line} at ${page.url()}: ${String(error).split('\n')[0]}; it shows: ${text.slice(0, 1000)}`);
   }
-  process.stdout.write(JSON.stringify({ wrong, seen, url: page.url() }) + '\n');
-  [wrong, seen] = [[], null];
+  process.stdout.write(JSON.stringify({ wrong }) + '\n');
+  wrong = [];
 }
 await browser.close();

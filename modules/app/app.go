@@ -150,6 +150,7 @@ type App struct {
 	listening sockets.Listening
 	ordered   bool // the order of the handlers has been checked
 	noPages   bool // durward_session is in no site
+	console   bool // durward_console is in a site
 	taken     []string
 
 	// core is set once the public URL is known, at the latest when the first handler attaches. serving is the same core,
@@ -165,6 +166,9 @@ type App struct {
 func (*App) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "durward", New: func() caddy.Module { return new(App) }}
 }
+
+// HasConsole reports whether a site has the console.
+func (a *App) HasConsole() bool { return a.console }
 
 // Provision loads the guest modules and opens the resources that they name.
 func (a *App) Provision(ctx caddy.Context) error {

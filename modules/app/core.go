@@ -149,6 +149,7 @@ func Attach(ctx caddy.Context) (*App, error) {
 		if err := sites.CheckOrder(ctx); err != nil {
 			return nil, err
 		}
+		a.console = sites.HasConsole(ctx)
 		if !sites.HavePages(ctx) {
 			if a.AuthorizationServer.Required() {
 				return nil, errors.New("authorization_server on needs durward_session before durward_auth: users agree to clients on its pages")

@@ -55,7 +55,10 @@ func (v *visit) showIn(page *webpage.Template, status int, frame webpage.Frame, 
 func (v *visit) frame(title string) webpage.Frame {
 	f := webpage.Frame{Title: title, User: v.core.Logins.PageUser(v.user)}
 	if v.user != nil {
-		f.Links = []webpage.Link{{Address: paths.Connect, Text: "Servers"}, {Address: paths.Approvals, Text: textPending}}
+		if v.core.Authorization != nil && v.app.HasConsole() {
+			f.Links = append(f.Links, webpage.Link{Address: paths.Console, Text: "Console"})
+		}
+		f.Links = append(f.Links, webpage.Link{Address: paths.Connect, Text: "Servers"}, webpage.Link{Address: paths.Approvals, Text: textPending})
 		if v.core.Authorization != nil {
 			f.Links = append(f.Links, webpage.Link{Address: paths.Clients, Text: "Clients"})
 		}

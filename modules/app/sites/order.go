@@ -29,6 +29,9 @@ const (
 	stepPlatform   step = "durward_platform"
 )
 
+// nameConsole is the name of the handler of the console.
+const nameConsole = "durward_console"
+
 // want is a step that a handler needs before it, and the advice when it is missing.
 type want struct {
 	step step
@@ -81,6 +84,17 @@ func HavePages(ctx caddy.Context) bool {
 	return false
 }
 
+// HasConsole reports whether durward_console is in a site.
+func HasConsole(ctx caddy.Context) bool {
+	for _, server := range servers(ctx) {
+		w := orderWalk{named: server.NamedRoutes}
+		if _, err := w.routes(server.Routes, passed{}); err == nil && w.console {
+			return true
+		}
+	}
+	return false
+}
+
 // passed holds the steps behind a request: those that it may have passed, on some way through the matchers, and those
 // that it has passed for sure.
 type passed struct{ may, sure map[step]bool }
@@ -102,6 +116,8 @@ type orderWalk struct {
 	named map[string]*caddyhttp.Route
 	depth int
 	pages bool // a request has come through durward_session to durward_auth
+
+	console bool // there is a durward_console
 }
 
 // maxOrderDepth bounds routes in routes: named routes may invoke themselves.
@@ -183,6 +199,7 @@ func (w *orderWalk) handler(raw json.RawMessage, in passed) (passed, error) {
 	if err := fits(h.Handler, h.HealthOnly, in); err != nil {
 		return in, err
 	}
+	w.console = w.console || h.Handler == nameConsole
 	w.pages = w.pages || h.Handler == string(stepAuth) && in.may[stepSession]
 	out := in.clone()
 	for _, s := range steps(h.Handler, h.Traffic, in) {
@@ -196,7 +213,7 @@ func fits(name string, healthOnly bool, in passed) error {
 	switch {
 	case in.sure[stepPlatform]:
 		return fmt.Errorf("%s: durward_platform answers every request before it; durward_platform has to be the last", name)
-	case (name == string(stepSession) || name == "durward_console") && in.sure[stepAuth]:
+	case (name == string(stepSession) || name == nameConsole) && in.sure[stepAuth]:
 		return fmt.Errorf("%s: it has to come before durward_auth, which would refuse browsers", name)
 	case healthOnly:
 		return nil

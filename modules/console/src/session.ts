@@ -1,7 +1,7 @@
 // What all screens know: who the reader is, and which of their calls wait.
 import { call } from './api';
 import { everything, useLoad, type Loaded } from './load';
-import type { Approval, Me, Right, Server } from './types';
+import type { Approval, Entry, Me, Right, Server } from './types';
 
 export const useMe = (): Loaded<Me> => useLoad<Me>('/api/me');
 
@@ -14,6 +14,18 @@ export function useHeld(me: Me | undefined): Loaded<Approval[]> & { reload: () =
 /** useServers gives all servers of the organization, with the reader's connection to each. */
 export const useServers = (seconds = 0): Loaded<Server[]> & { reload: () => Promise<void> } =>
   useLoad<Server[]>('/api/servers', seconds, path => everything<Server>(path));
+
+/** useEntries gives the entries of the directory by their ids. */
+export function useEntries(): Map<string, Entry> {
+  const entries = useLoad<Entry[]>('/api/server-directory', 0, path => everything<Entry>(path));
+  return new Map(entries.data?.map(e => [e.id, e]));
+}
+
+/** withoutAccount are the kinds of providers at which no user connects an account. */
+const withoutAccount = ['none', 'token_exchange', 'client_credentials', 'workload_identity'];
+
+/** hasAccount reports whether users connect accounts of their own at a server of an entry. */
+export const hasAccount = (entry: Entry | undefined): boolean => entry !== undefined && entry.requires_auth && !withoutAccount.includes(entry.provider);
 
 /** can reports whether the reader has a right. */
 export const can = (me: Me | undefined, right: Right): boolean => me?.may.includes(right) ?? false;

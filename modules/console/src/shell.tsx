@@ -5,7 +5,7 @@ import { loggedOut, logoutForm } from './api';
 import { href, Link, path } from './router';
 import { find, screens } from './screens';
 import { nameOf, sees, useHeld, useMe } from './session';
-import { count, show } from './text';
+import { show } from './text';
 import { Empty, Problem, Screen, Waiting } from './ui/basics';
 import { Icon } from './ui/icons';
 import { Toasts } from './ui/toast';
@@ -24,7 +24,7 @@ function Navigation({ me, held }: { me: Me | undefined; held: number }): JSX.Ele
   const here = path.value;
   const at = (to: string): boolean => (to === '/' ? here === '/' : here === to || here.startsWith(`${to}/`));
   return (
-    <nav class="side" id="navigation" aria-label="Console">
+    <nav class="side" id="navigation" popover="auto" aria-label="Console">
       {[...new Set(seen.map(s => s.group))].map(group => (
         <div key={group} class="group">
           <p class="grouptitle" id={`group-${group ?? ''}`}>{group}</p>
@@ -49,7 +49,7 @@ function Account({ me }: { me: Me }): JSX.Element {
   const name = show(nameOf(me), 60);
   return (
     <details class="account">
-      <summary aria-label={`Account of ${name}`}><span class="avatar" aria-hidden="true">{[...name][0]?.toUpperCase()}</span><span class="who">{name}</span></summary>
+      <summary><span class="avatar" aria-hidden="true">{[...name][0]?.toUpperCase()}</span><span class="who">{name}</span></summary>
       <div class="menu">
         <p><strong>{name}</strong><br /><span class="small">{show(me.organization.slug ?? me.organization.id)}{me.roles.length > 0 && ` · ${show(me.roles.join(', '), 80)}`}</span></p>
         <a href="/docs" target="_blank" rel="noopener">API documentation</a>
@@ -94,16 +94,18 @@ export function Shell(): JSX.Element {
   useEffect(() => { // who goes to another screen by keyboard goes on at its beginning
     if (!first.current) content.current?.querySelector('h1')?.focus({ preventScroll: true });
     first.current = false;
-    document.getElementById('navigation')?.closest('details')?.removeAttribute('open');
+    document.getElementById('navigation')?.hidePopover();
+    document.querySelector('.account[open]')?.removeAttribute('open');
   }, [path.value]);
   return (
     <>
       <a class="skip" href="#content">To the content</a>
       <header class="top">
+        <button type="button" class="opener" popovertarget="navigation"><Icon name="menu" /><span class="unseen">Screens</span></button>
         <Brand />
         {me.data && <span class="organization" title="Your organization">{show(me.data.organization.slug ?? me.data.organization.id, 40)}</span>}
         <span class="gap" />
-        {waiting > 0 && <Link to="/approvals" class="held"><Icon name="approvals" />{count(waiting, 'held call')}</Link>}
+        {waiting > 0 && <Link to="/approvals" class="held"><Icon name="approvals" /><span>{waiting}</span><span class="heldwords">{waiting === 1 ? 'held call' : 'held calls'}</span></Link>}
         {me.data && <Account me={me.data} />}
       </header>
       <div class="body">

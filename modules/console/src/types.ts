@@ -23,12 +23,23 @@ export interface Server {
   slug: string;
   status: string;
   connection_status: string;
+  mcp_server_directory_id: string;
+  /** provider is a name for people. */
   provider: string | null;
   proxy_url: string;
   scopes: string[];
   last_seen_at: string | null;
   last_error: string | null;
   url: string | null;
+}
+
+/** Entry is the entry of the directory of which a server was made. */
+export interface Entry {
+  id: string;
+  name: string;
+  description: string;
+  provider: string;
+  requires_auth: boolean;
 }
 
 export interface Approval {

@@ -10,6 +10,7 @@ import { Icon, type IconName } from '../ui/icons';
 import { ago, Time } from '../ui/time';
 import { CallTable } from './activity';
 import { nearFull } from './limits';
+import { State } from './servers';
 
 /** soon is the time before its end from which a key needs its user. */
 const soon = 14 * 86_400_000;
@@ -63,8 +64,12 @@ export function Home(): JSX.Element {
       <Section title="Your servers" act={<Link to="/servers">All servers</Link>}>
         {servers.data?.length === 0 && <p class="muted">Your organization has no server yet. An administrator adds the first one.</p>}
         {servers.data && servers.data.length > 0 && (
-          <p>You have connected {connected} of {count(servers.data.length, 'server')}. {connected === 0 && <><Link to="/servers">Connect one</Link>, then <Link to="/clients">set up your client</Link>.</>}</p>
+          <ul class="rows">
+            {servers.data.slice(0, 4).map(s => <li key={s.id}><Link to={`/servers/${s.slug}`}>{show(s.name, 60)}</Link><State server={s} /></li>)}
+            {servers.data.length > 4 && <li class="small">and {servers.data.length - 4} more; {count(connected, 'server')} can be used now</li>}
+          </ul>
         )}
+        {servers.data && servers.data.length > 0 && connected === 0 && <p class="small hintbelow"><Link to="/servers">Connect one</Link>, then <Link to="/clients">set up your client</Link>.</p>}
       </Section>
       <Section title="Recent calls" act={<Link to="/activity">All activity</Link>}>
         {recent.error && <Problem error={recent.error} retry={() => { void recent.reload(); }} />}

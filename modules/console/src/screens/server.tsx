@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import { useLoad } from '../load';
 import { Link, parameters } from '../router';
-import { can, useMe, useServers } from '../session';
+import { can, hasAccount, useEntries, useMe, useServers } from '../session';
 import { show } from '../text';
 import type { Calls, Page, Server as ServerType } from '../types';
 import { Empty, Problem, Screen, Tag, Waiting } from '../ui/basics';
@@ -12,7 +12,7 @@ import { Tabs } from '../ui/tabs';
 import { Time } from '../ui/time';
 import { CallTable } from './activity';
 import { Snippets } from './clients';
-import { Connection, hasAccount, State } from './servers';
+import { Connection, State } from './servers';
 
 interface Tool {
   name: string;
@@ -22,12 +22,14 @@ interface Tool {
 }
 
 function Overview({ server }: { server: ServerType }): JSX.Element {
+  const entry = useEntries().get(server.mcp_server_directory_id);
   return (
     <div class="panel">
+      {entry?.description && <p class="description">{show(entry.description, 1000)}</p>}
       {server.last_error && <p class="warningtext">The last call found the server out of order{can(useMe().data, 'operate_servers') ? `: ${show(server.last_error, 400)}` : '.'}</p>}
       <dl>
         <dt>Address for clients</dt><dd><Code text={server.proxy_url} label="the address for clients" /></dd>
-        <dt>Account</dt><dd>{hasAccount(server) ? <State server={server} /> : 'No account needed'}</dd>
+        <dt>Account</dt><dd>{hasAccount(entry) ? <State server={server} /> : 'No account needed'}</dd>
         {server.scopes.length > 0 && <><dt>Your account's rights</dt><dd>{server.scopes.map(s => <code key={s}>{show(s)} </code>)}</dd></>}
         <dt>Last answer</dt><dd><Time at={server.last_seen_at} /></dd>
       </dl>

@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { go, Link, parameters, set } from '../router';
-import { disconnect, useServers } from '../session';
+import { disconnect, hasAccount, useEntries, useServers } from '../session';
 import { count, show, words } from '../text';
 import type { Server } from '../types';
 import { Empty, Problem, Screen, Tag, Waiting, type Tone } from '../ui/basics';
@@ -19,18 +19,17 @@ const states: Record<string, { tone: Tone; text: string }> = {
 };
 
 export function State({ server }: { server: Server }): JSX.Element {
+  const entry = useEntries().get(server.mcp_server_directory_id);
   if (server.status !== 'active') return <Tag tone="warning">{server.status === 'pending' ? 'Not set up yet' : 'Out of order'}</Tag>;
+  if (entry && !hasAccount(entry)) return <Tag tone="good">Ready</Tag>;
   const state = states[server.connection_status];
   return <Tag tone={state?.tone ?? 'quiet'}>{state?.text ?? words(server.connection_status)}</Tag>;
 }
 
-/** hasAccount reports whether users connect accounts of their own at a server. */
-export const hasAccount = (server: Server): boolean => server.provider !== null && !['none', 'token_exchange', 'client_credentials', 'workload_identity'].includes(server.provider);
-
 /** Connection holds the buttons for the reader's connection to a server. */
 export function Connection({ server, changed }: { server: Server; changed: () => Promise<void> }): JSX.Element | null {
   const [asking, setAsking] = useState(false);
-  if (!hasAccount(server)) return null;
+  if (!hasAccount(useEntries().get(server.mcp_server_directory_id))) return null;
   const stored = server.connection_status === 'connected' || server.connection_status === 'error';
   const name = show(server.name, 60);
   return (
@@ -54,6 +53,7 @@ export function Connection({ server, changed }: { server: Server; changed: () =>
 
 export function Servers(): JSX.Element {
   const servers = useServers(15);
+  const entries = useEntries();
   const search = parameters.value.get('search') ?? '';
   const found = (servers.data ?? []).filter(s => `${s.name} ${s.slug}`.toLowerCase().includes(search.toLowerCase()));
   return (
@@ -71,8 +71,8 @@ export function Servers(): JSX.Element {
             {found.map(s => (
               <li key={s.id} class="card">
                 <div class="cardhead"><h2><Link to={`/servers/${s.slug}`}>{show(s.name, 80)}</Link></h2><State server={s} /></div>
-                <p class="small mono">{show(s.slug)}</p>
-                <p class="small">{s.last_error ? 'The last call found it out of order.' : <>Last answer <Time at={s.last_seen_at} /></>}{!hasAccount(s) && ' · no account needed'}</p>
+                <p class="small description">{show(entries.get(s.mcp_server_directory_id)?.description, 160)}</p>
+                <p class="small">{s.last_error ? 'The last call found it out of order.' : s.last_seen_at ? <>Last answer <Time at={s.last_seen_at} /></> : 'Nobody has used it yet'}</p>
                 <div class="buttons start"><Connection server={s} changed={servers.reload} /><button type="button" class="quiet" onClick={() => { go(`/servers/${s.slug}`); }}>Details<span class="unseen"> of {show(s.name, 60)}</span></button></div>
               </li>
             ))}

@@ -1,0 +1,232 @@
+package integration
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/durward-gateway/durward/integration/rig"
+)
+
+// consoleRoutes are the console's screens, and their parts.
+var consoleRoutes = []string{
+	"/console", "/console/servers", "/console/servers/demo", "/console/servers/demo?tab=tools", "/console/servers/demo?tab=use", "/console/servers/demo?tab=calls",
+	"/console/approvals", "/console/approvals?tab=decided", "/console/activity", "/console/activity?decision=deny", "/console/keys", "/console/clients",
+	"/console/nothing/here",
+}
+
+// hostileName is a name that would run as a script, shows nothing in a part, and turns the direction of what follows.
+const hostileName = "\"><img src=x onerror=ran(1)><script>ran(2)</script>\u202Eevil\u200B"
+
+// TestConsoleScreens has every screen looked at in Chromium: by axe, for stored or shown secrets, forbidden scripts, errors,
+// hidden characters, and at a width of 320 pixels. DURWARD_CONSOLE=all looks for each kind of user, in light and in dark.
+func TestConsoleScreens(t *testing.T) {
+	t.Parallel()
+	d := newDevHome(t).start(t)
+	d.fillConsole(t)
+	l := startLooker(t, d.url)
+
+	visits := []struct{ user, as string }{{clientUser, "user"}}
+	if os.Getenv("DURWARD_CONSOLE") == "all" {
+		visits = append(visits, struct{ user, as string }{"admin@example.test", "admin"}, struct{ user, as string }{"eve@rival.test", "empty"})
+	}
+	for _, visit := range visits {
+		t.Run(visit.as, func(t *testing.T) {
+			l.t = t
+			l.do("login", "user", visit.user, "path", "/console/keys")
+			for i, path := range consoleRoutes {
+				looks := []struct {
+					scheme string
+					width  int
+				}{{"light", 0}, {"dark", 320}}
+				if os.Getenv("DURWARD_CONSOLE") == "all" {
+					looks = append(looks, looks[0], looks[1])
+					looks[2].scheme, looks[3].scheme = "dark", "light"
+				}
+				for _, look := range looks {
+					l.do("screen", "path", path, "scheme", look.scheme, "width", look.width,
+						"picture", l.picture(fmt.Sprintf("%s-%02d-%s-%d", visit.as, i, look.scheme, look.width)))
+				}
+			}
+		})
+	}
+	d.process.stop(t)
+	d.process.checkLog(t)
+}
+
+// TestConsoleByKeyboard makes and revokes a key by keyboard alone. The key's name is hostile, and its secret is shown once.
+func TestConsoleByKeyboard(t *testing.T) {
+	t.Parallel()
+	d := newDevHome(t).start(t)
+	l := startLooker(t, d.url)
+	l.do("login", "user", clientUser, "path", "/console/keys")
+	l.do("screen", "path", "/console/keys", "scheme", "light")
+	l.do("keyboard", "to", "New key", "key", "Enter")
+	l.do("until", "text", "It expires after")
+	l.do("inspect")
+	l.do("keyboard", "to", "Name", "text", `"><img src=x onerror=ran(1)>`)
+	l.do("keyboard", "to", "Make the key", "key", "Enter")
+	l.do("until", "text", "It is shown this once")
+	l.do("inspect")
+	l.do("picture", "path", l.picture("key"))
+	l.do("keyboard", "to", "Copy the key", "key", "Enter")
+	l.do("until", "text", "Copied")
+	l.do("keyboard", "to", "I have copied it", "key", "Enter")
+	l.do("gone", "text", "It is shown this once")
+	l.do("keyboard", "to", `Revoke "><img src=x onerror=ran(1)>`, "key", "Enter")
+	l.do("until", "text", "It cannot be brought back")
+	l.do("inspect")
+	l.do("keyboard", "to", "Revoke", "key", "Enter")
+	l.do("until", "text", "is revoked.")
+	l.do("gone", "text", "It cannot be brought back")
+	l.do("inspect")
+	status, body := d.api(t, d.token(t), http.MethodGet, "/api/llm-gateway/user/api-keys")
+	if status != http.StatusOK || strings.Count(body, `"revoked_at":"`) != 1 {
+		t.Errorf("the key was not revoked: %d %s", status, body)
+	}
+	l.do("forget")
+	l.do("until", "text", "Log in as one of these users")
+	d.process.stop(t)
+	d.process.checkLog(t)
+}
+
+// fillConsole lets something be on every screen of alice's: a connection, calls that were done, held, decided and refused, a key,
+// and servers with a hostile name.
+func (d *dev) fillConsole(t *testing.T) {
+	t.Helper()
+	alice, admin := d.token(t), d.tokenOf(t, "admin@example.test")
+	d.connect(t, alice, clientAccount)
+	for _, arguments := range []string{`{"title":"First"}`, `{"title":"Second"}`, `{"title":"Third"}`} {
+		d.callTool(t, "create_issue", arguments)
+	}
+	d.callTool(t, "no_such_tool", `{}`)
+	for i := range 2 {
+		held := approvalPage.FindStringSubmatch(d.callTool(t, "delete_issue", fmt.Sprintf(`{"id":%d,"note":%q}`, i+1, "a\u202eb")))
+		if held == nil {
+			t.Fatal("the call was not held")
+		}
+		if i > 0 {
+			continue
+		}
+		if status, body := d.asked(t, d.consoleToken(t), http.MethodPost, "/api/approvals/"+held[2]+"/approve", ""); status != http.StatusOK {
+			t.Fatalf("deciding: %d %s", status, body)
+		}
+	}
+	if status, body := d.asked(t, d.consoleToken(t), http.MethodPost, "/api/llm-gateway/user/api-keys",
+		`{"name":"nightly report","scopes":["llm"],"expires_at":"`+time.Now().Add(72*time.Hour).UTC().Format(time.RFC3339)+`"}`); status != http.StatusOK {
+		t.Fatalf("making a key: %d %s", status, body)
+	}
+	var entries struct {
+		Data []struct {
+			ID   string `json:"id"`
+			Name string `json:"name"`
+		} `json:"data"`
+	}
+	_, body := d.api(t, admin, http.MethodGet, "/api/server-directory?limit=100")
+	if err := json.Unmarshal([]byte(body), &entries); err != nil || len(entries.Data) == 0 {
+		t.Fatalf("the directory: %v: %s", err, body)
+	}
+	for i, entry := range entries.Data[:min(3, len(entries.Data))] {
+		name := entry.Name
+		if i == 0 {
+			name = hostileName
+		}
+		made, err := json.Marshal(map[string]string{"name": name, "slug": fmt.Sprintf("more-%d", i), "mcp_server_directory_id": entry.ID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status, body := d.asked(t, admin, http.MethodPost, "/api/servers?test=false", string(made)); status != http.StatusOK && status != http.StatusCreated {
+			t.Logf("making a server of %s: %d %s", entry.Name, status, body)
+		}
+	}
+}
+
+// looker is a Chromium that looks at the console.
+type looker struct {
+	t       testing.TB // the test that looks at present
+	input   io.Writer
+	answers chan string
+}
+
+func startLooker(t *testing.T, gateway string) *looker {
+	t.Helper()
+	chromium, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Fatalf("%v; `make setup` installs it on Debian", err)
+	}
+	home, err := os.MkdirTemp("", "console-") //nolint:usetesting // the browser may still write to it while it ends
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command("node", "console/look.mjs", rig.Tools(t, "console"), chromium, filepath.Join(home, "profile"), gateway)
+	command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home, "XDG_RUNTIME_DIR=" + home}
+	var complaint rig.Transcript
+	command.Stderr, command.WaitDelay = &complaint, rig.StopTimeout
+	input, output := rig.Pipes(t, command)
+	l := &looker{t: t, input: input, answers: make(chan string)}
+	go func() {
+		defer close(l.answers)
+		lines := bufio.NewScanner(output)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			l.answers <- lines.Text()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = input.Close()
+		timer := time.AfterFunc(rig.StopTimeout, func() { _ = command.Process.Kill() })
+		err := command.Wait()
+		timer.Stop()
+		if err != nil {
+			t.Errorf("the browser's driver: %v\n%s", err, complaint.String())
+		}
+		_ = os.RemoveAll(home)
+	})
+	return l
+}
+
+// do gives the browser a command with its members. What it finds wrong fails the test.
+func (l *looker) do(what string, members ...any) {
+	l.t.Helper()
+	command := map[string]any{"do": what}
+	for i := 0; i < len(members); i += 2 {
+		command[members[i].(string)] = members[i+1]
+	}
+	encoded, err := json.Marshal(command)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if _, err := l.input.Write(append(encoded, '\n')); err != nil {
+		l.t.Fatal(err)
+	}
+	select {
+	case line, ok := <-l.answers:
+		var answer struct {
+			Wrong []string `json:"wrong"`
+		}
+		if err := json.Unmarshal([]byte(line), &answer); err != nil || !ok {
+			l.t.Fatalf("%s: the browser's driver answers %q", encoded, line)
+		}
+		for _, wrong := range answer.Wrong {
+			l.t.Errorf("%s: %s", what, wrong)
+		}
+	case <-time.After(2 * callTimeout):
+		l.t.Fatalf("%s: the browser does not answer", encoded)
+	}
+}
+
+// picture returns the file for a picture in the directory BROWSER_PICTURES, for people; "" for none.
+func (l *looker) picture(name string) string {
+	if directory := os.Getenv("BROWSER_PICTURES"); directory != "" {
+		return filepath.Join(directory, "console-"+name+".png")
+	}
+	return ""
+}
