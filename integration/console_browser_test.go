@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,26 +24,41 @@ var consoleRoutes = []string{
 	"/console/nothing/here",
 }
 
+// organizationRoutes are the screens of those who look after an organization.
+var organizationRoutes = []string{
+	"/console/organization/servers", "/console/organization/servers/new", "/console/organization/servers/new?by=address",
+	"/console/organization/servers/demo", "/console/organization/servers/demo?tab=tools", "/console/organization/servers/demo?tab=connections",
+	"/console/organization/servers/demo?tab=policies", "/console/organization/policies", "/console/organization/policies/new",
+	"/console/organization/agents", "/console/organization/people", "/console/organization/audit", "/console/organization/audit?decision=deny",
+	"/console/organization/limits", "/console/organization/budgets", "/console/organization/usage",
+}
+
 // hostileName is a name that would run as a script, shows nothing in a part, and turns the direction of what follows.
 const hostileName = "\"><img src=x onerror=ran(1)><script>ran(2)</script>\u202Eevil\u200B"
 
 // TestConsoleScreens has every screen looked at in Chromium: by axe, for stored or shown secrets, forbidden scripts, errors,
-// hidden characters, and at a width of 320 pixels. DURWARD_CONSOLE=all looks for each kind of user, in light and in dark.
+// hidden characters, and at a width of 320 pixels. Each screen has one of the looks. DURWARD_CONSOLE=all looks at all in each,
+// for each kind of user.
 func TestConsoleScreens(t *testing.T) {
 	t.Parallel()
 	d := newDevHome(t).start(t)
 	d.fillConsole(t)
 	l := startLooker(t, d.url)
 
-	visits := []struct{ user, as string }{{clientUser, "user"}}
+	type visit struct {
+		user, as string
+		routes   []string
+	}
+	visits := []visit{{clientUser, "user", consoleRoutes}, {"admin@example.test", "admin", slices.Concat(organizationRoutes, d.policyRoutes(t), d.personRoutes(t))}}
 	if os.Getenv("DURWARD_CONSOLE") == "all" {
-		visits = append(visits, struct{ user, as string }{"admin@example.test", "admin"}, struct{ user, as string }{"eve@rival.test", "empty"})
+		visits[1].routes = append(visits[1].routes, consoleRoutes...)
+		visits = append(visits, visit{"eve@rival.test", "empty", slices.Concat(consoleRoutes, organizationRoutes)})
 	}
 	for _, visit := range visits {
 		t.Run(visit.as, func(t *testing.T) {
 			l.t = t
 			l.do("login", "user", visit.user, "path", "/console/keys")
-			for i, path := range consoleRoutes {
+			for i, path := range visit.routes {
 				looks := []struct {
 					scheme string
 					width  int
@@ -50,6 +66,9 @@ func TestConsoleScreens(t *testing.T) {
 				if os.Getenv("DURWARD_CONSOLE") == "all" {
 					looks = append(looks, looks[0], looks[1])
 					looks[2].scheme, looks[3].scheme = "dark", "light"
+				}
+				if os.Getenv("DURWARD_CONSOLE") != "all" {
+					looks = looks[i%2 : i%2+1]
 				}
 				for _, look := range looks {
 					l.do("screen", "path", path, "scheme", look.scheme, "width", look.width,
@@ -60,6 +79,32 @@ func TestConsoleScreens(t *testing.T) {
 	}
 	d.process.stop(t)
 	d.process.checkLog(t)
+}
+
+// policyRoutes returns the editors of the organization's policies.
+func (d *dev) policyRoutes(t *testing.T) []string {
+	t.Helper()
+	return d.routesOf(t, "/api/v2/policies", "/console/organization/policies/")
+}
+
+// personRoutes returns the screens of the people whom the gateway has seen.
+func (d *dev) personRoutes(t *testing.T) []string {
+	t.Helper()
+	return d.routesOf(t, "/api/users", "/console/organization/people/")
+}
+
+// routesOf returns the screens of the objects of a list.
+func (d *dev) routesOf(t *testing.T, list, below string) (routes []string) {
+	t.Helper()
+	var page struct{ Data []struct{ ID string } }
+	status, body := d.api(t, d.tokenOf(t, "admin@example.test"), http.MethodGet, list)
+	if err := json.Unmarshal([]byte(body), &page); err != nil || status != http.StatusOK || len(page.Data) == 0 {
+		t.Fatalf("%s: %d %s: %v", list, status, body, err)
+	}
+	for _, object := range page.Data {
+		routes = append(routes, below+object.ID)
+	}
+	return routes
 }
 
 // TestConsoleByKeyboard makes and revokes a key by keyboard alone. The key's name is hostile, and its secret is shown once.
