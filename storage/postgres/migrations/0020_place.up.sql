@@ -1,0 +1,2 @@
+-- oldest writer: 3
+SELECT 1; -- nothing
