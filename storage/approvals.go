@@ -50,6 +50,9 @@ type Approval struct {
 	PolicyID        string
 	PolicyRevision  int
 	Rule            string
+	// Approvers lists the people who decide in place of the user, as it was when the call was held. Each list holds
+	// user:ID, role:NAME or group:NAME, and the decider must be in all lists. Empty: the user alone decides.
+	Approvers [][]string
 	// Channel is the channel on which it may be decided. Out of band is allowed too, once the client has said that it
 	// cannot ask its user.
 	Channel ApprovalChannel
@@ -67,11 +70,25 @@ type Approval struct {
 // ApprovalDecision is a human's decision.
 type ApprovalDecision struct {
 	Approve   bool
-	UserID    string
+	UserID    string // the decider
 	Via       ApprovalChannel
 	Client    string
 	At        time.Time
 	ExpiresAt time.Time // the time until which an approval can be used
+}
+
+// ForeignApproval is a pending approval on which another person than its user decides.
+type ForeignApproval struct {
+	ID        string
+	UserID    string
+	Approvers [][]string
+}
+
+// SessionFacts holds the roles and groups that the identity provider named at a user's last login with a browser.
+type SessionFacts struct {
+	Roles  []string  `json:"roles,omitempty"`
+	Groups []string  `json:"groups,omitempty"`
+	At     time.Time `json:"-"` // of the login
 }
 
 // ApprovalFilter narrows a list of approvals, newest first. Empty members do not narrow.

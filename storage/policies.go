@@ -41,8 +41,8 @@ type Rule struct {
 	RolesGroups []string `json:"roles_groups"`
 	// Condition is the object {"match":...} as it was written; nil when the rule has none.
 	Condition json.RawMessage `json:"condition,omitempty"`
-	// Approval is "out_of_band" when the rule demands that channel, else "".
-	Approval ApprovalChannel `json:"approval,omitempty"`
+	// Approval says who decides about calls that the rule holds, and where.
+	Approval RuleApproval `json:"approval,omitzero"`
 }
 
 // Policy ties a server and a set of agents to rules.

@@ -116,8 +116,8 @@ func checkText(p Policy) error {
 	texts := []string{p.ID, p.OrganizationID, p.Name, p.Description, p.SupportContact, string(p.Status), p.ServerID, p.CreatedBy, p.UpdatedBy}
 	texts = append(append(texts, p.Tags...), p.ApplicationIDs...)
 	for _, r := range p.Rules {
-		texts = append(texts, r.Name, r.Description, string(r.Condition), string(r.Approval))
-		texts = append(append(texts, r.Actions...), r.RolesGroups...)
+		texts = append(texts, r.Name, r.Description, string(r.Condition), string(r.Approval.Channel))
+		texts = append(append(append(texts, r.Actions...), r.RolesGroups...), r.Approval.By...)
 	}
 	for _, text := range texts {
 		if !utf8.ValidString(text) {

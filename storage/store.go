@@ -161,6 +161,11 @@ type Identities interface {
 	// LogOutUser sets the user's LoggedOutAt to the beginning of a session, which ends it and those begun before it.
 	// It never moves back. Tokens stay valid. It returns ErrNotFound when there is no such user.
 	LogOutUser(ctx context.Context, organization, id string, begun time.Time) error
+	// PutSessionFacts stores the facts of a user's newest login with a browser; those of an older one change nothing. It
+	// returns ErrNotFound when there is no such user.
+	PutSessionFacts(ctx context.Context, organization, userID string, f SessionFacts) error
+	// SessionFacts reads the facts of a user's last login with a browser. It returns ErrNotFound when there was none.
+	SessionFacts(ctx context.Context, organization, userID string) (SessionFacts, error)
 }
 
 // Directory keeps the templates of servers.
@@ -366,15 +371,20 @@ type Approvals interface {
 	ApprovalStatus(ctx context.Context, organization, id string, now time.Time) (ApprovalStatus, ApprovalChannel, error)
 	// Approvals lists approvals, newest first.
 	Approvals(ctx context.Context, f ApprovalFilter) (Page[Approval], error)
-	// DecideApproval stores a human's decision. It returns ErrNotFound when the approval is unknown or not the user's
-	// (d.UserID), ConflictError on status when it is not pending or has expired: exactly one of concurrent decisions
-	// succeeds.
+	// ForeignApprovals lists the approvals of an organization that are pending at a time and have approvers, newest
+	// first.
+	ForeignApprovals(ctx context.Context, organization string, now time.Time) ([]ForeignApproval, error)
+	// DecideApproval stores a human's decision. It returns ErrNotFound when the approval is unknown or d.UserID may not
+	// decide on it: an approval with approvers is never decided by its user, another one by its user alone. The caller
+	// checks whether the decider is among the approvers. It returns a ConflictError on status when the approval is not
+	// pending or has expired: exactly one of concurrent decisions succeeds.
 	DecideApproval(ctx context.Context, organization, id string, d ApprovalDecision) (Approval, error)
 	// DivertApproval lets a pending approval be decided out of band only, and returns it; one that is not pending
 	// stays as it is. It returns ErrNotFound when the approval is unknown or not the user's.
 	DivertApproval(ctx context.Context, organization, userID, id string, now time.Time) (Approval, error)
 	// TakeApproval marks the approved, unexpired approval with this binding as used, in one atomic step: exactly one
-	// of concurrent takers gets it. id "" means any with the binding. It returns ErrNotFound when there is none.
+	// of concurrent takers gets it. id "" means any with the binding. An approval with approvers that its own user
+	// decided, on a node that knows no approvers, is none. It returns ErrNotFound when there is none.
 	TakeApproval(ctx context.Context, organization, userID, id string, binding []byte, now time.Time) (Approval, error)
 }
 

@@ -58,7 +58,10 @@ func (p Party) Asker() evaluator.Asker {
 // Decider returns the caller in the role of a person who decides on held calls with a token.
 func (p Party) Decider() approval.Decider {
 	who := p.call.Caller
-	d := approval.Decider{OrganizationID: who.OrganizationID, UserID: who.UserID, Client: who.Agent, Machine: who.Machine}
+	d := approval.Decider{
+		OrganizationID: who.OrganizationID, UserID: who.UserID, Client: who.Agent, Machine: who.Machine, Key: who.Key != nil,
+		Roles: who.Roles, Groups: who.Groups, FactsAt: p.call.bearer.FactsAt(),
+	}
 	if who.Console {
 		d.Client = "" // a script holds the token: decisions are made on the page that has none
 	}

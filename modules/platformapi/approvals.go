@@ -13,11 +13,13 @@ import (
 
 var (
 	errNoApproval     = routes.Refused(gateway.ApprovalNotFound, "Approval not found")
+	errApprovalCaller = routes.Refused(gateway.Forbidden, "Your own agent made this call, and its policy lets other people decide on it: you cannot")
 	errApprovalClient = routes.Refused(gateway.Forbidden,
 		"Decide on the page /approvals, or with a token of a client that the configuration names for it (approval_clients): never with that of the agent that asked, nor without a user")
 )
 
-// approvalView is the API's view of a held call. Its contents are for the user who made it; others see the digest.
+// approvalView is the API's view of a held call. Its contents are for the user who made it and for those who decide on it;
+// others see the digest.
 type approvalView struct {
 	ID              string                   `json:"id"`
 	Status          storage.ApprovalStatus   `json:"status"`
@@ -37,27 +39,31 @@ type approvalView struct {
 	ExpiresAt       routes.Instant           `json:"expires_at"`
 	DecidedAt       *routes.Instant          `json:"decided_at"`
 	DecidedVia      *storage.ApprovalChannel `json:"decided_via"`
+	DecidedBy       *string                  `json:"decided_by"` // id of the user who decided
+	// Approvers lists the people who decide in place of the user. The decider is in each of the lists. Empty: the user decides.
+	Approvers [][]string `json:"approvers"`
 }
 
 func (q *request) approvalView(a storage.Approval) (approvalView, error) {
 	v := approvalView{
 		ID: a.ID, Status: a.Status, UserID: a.UserID, AgentID: routes.Optional(a.AgentID), Client: a.Client, ServerID: a.ServerID, Tool: a.Tool,
 		ArgumentsDigest: a.ArgumentsDigest, PolicyID: a.PolicyID, PolicyRevision: a.PolicyRevision, Rule: a.Rule, Channel: a.Channel,
-		CreatedAt: routes.Instant(a.CreatedAt), ExpiresAt: routes.Instant(a.ExpiresAt),
+		CreatedAt: routes.Instant(a.CreatedAt), ExpiresAt: routes.Instant(a.ExpiresAt), Approvers: routes.List(a.Approvers),
 	}
 	if !a.DecidedAt.IsZero() {
 		at, via := routes.Instant(a.DecidedAt), a.DecidedVia
-		v.DecidedAt, v.DecidedVia = &at, &via
+		v.DecidedAt, v.DecidedVia, v.DecidedBy = &at, &via, routes.Optional(a.DecidedBy)
 	}
-	if a.UserID != q.Call.Caller.UserID {
-		return v, nil
+	if sees, err := q.Core.Approvals.Sees(q.Context(), q.Call.Party().Decider(), &a); err != nil || !sees {
+		return v, err
 	}
 	said, err := q.Core.Approvals.Said(&a)
 	v.Arguments, v.OtherParams = said.Arguments, said.Beside
 	return v, err
 }
 
-// listApprovals lists the caller's held calls; administrators and auditors see those of all users.
+// listApprovals lists the caller's held calls; administrators and auditors see those of all users. waiting_for=me lists
+// those of others on which the caller decides.
 func listApprovals(q *request) (any, error) {
 	filter := storage.ApprovalFilter{OrganizationID: q.Organization(), Page: q.Page()}
 	if !q.May(routes.Auditor) {
@@ -67,10 +73,17 @@ func listApprovals(q *request) (any, error) {
 		string(storage.ApprovalDenied), string(storage.ApprovalExpired), string(storage.ApprovalUsed)) {
 		filter.Status = append(filter.Status, storage.ApprovalStatus(word))
 	}
+	forMe := len(q.Query.Enums("waiting_for", "me")) > 0
 	if err := q.Shape(); err != nil {
 		return nil, err
 	}
-	page, err := q.Core.Approvals.Approvals(q.Context(), filter)
+	list := func() (storage.Page[storage.Approval], error) { return q.Core.Approvals.Approvals(q.Context(), filter) }
+	if forMe { // all of them are pending
+		list = func() (storage.Page[storage.Approval], error) {
+			return q.Core.Approvals.Foreign(q.Context(), q.Call.Party().Decider(), filter.Page)
+		}
+	}
+	page, err := list()
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +107,11 @@ func getApproval(q *request) (any, error) {
 	if err != nil {
 		return nil, routes.Missing(err, errNoApproval)
 	}
-	if a.UserID != q.Call.Caller.UserID && !q.May(routes.Auditor) {
+	sees, err := q.Core.Approvals.Sees(q.Context(), q.Call.Party().Decider(), &a)
+	if err != nil {
+		return nil, err
+	}
+	if !sees && !q.May(routes.Auditor) {
 		return nil, errNoApproval
 	}
 	return q.approvalView(a)
@@ -117,6 +134,8 @@ func (q *request) decideApproval(approve bool) (any, error) {
 	}
 	a, err := q.Core.Approvals.Decide(q.Context(), decider, id, approve)
 	switch {
+	case errors.Is(err, approval.ErrCaller):
+		return nil, errApprovalCaller
 	case errors.Is(err, approval.ErrClient):
 		return nil, errApprovalClient
 	case errors.Is(err, storage.ErrConflict):

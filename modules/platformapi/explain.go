@@ -83,7 +83,7 @@ type explainer struct {
 type setOf struct{ serverID, draftID string }
 
 func (x *explainer) explain(asked *question) (explanation, error) {
-	v := explanation{Notes: []string{}, Conditions: []conditionView{}, Shadow: []shadowView{}, Displaced: []string{}}
+	v := explanation{Notes: []string{}, Approvers: [][]string{}, Conditions: []conditionView{}, Shadow: []shadowView{}, Displaced: []string{}}
 	other := asked.userID != "" && asked.userID != x.Call.Caller.UserID
 	if (other || asked.roles.Set() || asked.groups.Set()) && !x.May(routes.PolicyEditor) {
 		return v, routes.Refused(gateway.Forbidden, "Only administrators, auditors and policy editors may ask for another user, or with other roles and groups")
@@ -208,7 +208,7 @@ func (q *request) judge(v *explanation, set *engine.Set, asked *question, who *e
 
 // refuse notes that the gateway refuses the call, whatever the policies would decide.
 func (v *explanation) refuse(reason string) {
-	v.Decision, v.Reason, v.Hidden, v.OutOfBand, v.Certain = engine.Deny.String(), reason, false, false, true
+	v.Decision, v.Reason, v.Hidden, v.OutOfBand, v.Approvers, v.Certain = engine.Deny.String(), reason, false, false, [][]string{}, true
 }
 
 // questions reads the body: one question, or several below calls.
@@ -362,6 +362,7 @@ type explanation struct {
 	Reason     string          `json:"reason"`
 	Hidden     bool            `json:"hidden"` // no arguments could change the denial: lists do not show it
 	OutOfBand  bool            `json:"out_of_band"`
+	Approvers  [][]string      `json:"approvers"` // who decides in place of the caller: somebody in each of the lists; empty: the caller does
 	Policy     *decidingPolicy `json:"policy"`
 	Rule       *string         `json:"rule"`
 	Conditions []conditionView `json:"conditions"`
@@ -413,6 +414,7 @@ type shadowView struct {
 
 func (v *explanation) decide(d engine.Decision) {
 	v.Decision, v.Reason, v.Hidden, v.OutOfBand, v.Rule = d.Effect.String(), d.Reason.String(), d.Hidden, d.OutOfBand, routes.Optional(d.Rule)
+	v.Approvers = routes.List(d.Approvers)
 	if d.PolicyID != "" {
 		v.Policy = &decidingPolicy{d.PolicyID, d.PolicyName, d.Revision}
 	}

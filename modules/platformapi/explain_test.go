@@ -43,7 +43,7 @@ func TestExplain(t *testing.T) {
 	}
 	got := explain(a.alice, object{"arguments": object{"priority": 2}})
 	want := object{
-		"decision": "allow", "certain": true, "reason": got["reason"], "hidden": false, "out_of_band": false, "rule": "Engineers create",
+		"decision": "allow", "certain": true, "reason": got["reason"], "hidden": false, "out_of_band": false, "approvers": []any{}, "rule": "Engineers create",
 		"policy": object{"id": active, "name": "Active", "revision": 1.0}, "conditions": []any{
 			object{"rule": "Nothing urgent", "expr": "request.resource.attr.priority == 1", "value": false, "error": nil},
 		}, "displaced_policy_names": []any{}, "shadow": []any{},

@@ -106,7 +106,7 @@ func (h *held) wanted(ctx context.Context) (*approval.Call, error) {
 	entry := &h.call.Server.Entry
 	c := &approval.Call{
 		OrganizationID: h.call.Caller.OrganizationID, UserID: h.call.Caller.UserID, Client: h.call.Caller.Agent, ServerID: h.call.Server.ID,
-		Upstream: entry.URL + " " + entry.OAuth.Resource, Account: account, Tool: h.message.Name, Definition: definition, PolicyID: h.decision.PolicyID, PolicyRevision: h.decision.Revision, Rule: h.decision.Rule,
+		Upstream: entry.URL + " " + entry.OAuth.Resource, Account: account, Tool: h.message.Name, Definition: definition, PolicyID: h.decision.PolicyID, PolicyRevision: h.decision.Revision, Rule: h.decision.Rule, Approvers: h.decision.Approvers,
 		Arguments: canonical, Beside: beside, Channel: approval.ChannelFor(h.call.Agent, h.decision.OutOfBand),
 	}
 	if h.call.Agent != nil {
@@ -209,18 +209,18 @@ func (h *held) ask(a *storage.Approval) error {
 
 // pageAnswer returns the answer to a call of the revisions before 2026-07-28 whose user decides on the page.
 func (h *held) pageAnswer(a *storage.Approval) []byte {
-	if h.Session.ElicitURL && h.Version() == urlVersion && h.call.Core.ApprovalPage {
+	if len(a.Approvers) == 0 && h.Session.ElicitURL && h.Version() == urlVersion && h.call.Core.ApprovalPage {
 		address := h.call.Core.ApprovalURL(a.ID)
 		return jsonrpc.ErrorResponse(h.message.ID, jsonrpc.CodeURLElicitationRequired, textNeeded, map[string]any{
 			"elicitations": []any{map[string]any{"mode": "url", "elicitationId": a.ID, "url": address, "message": h.question(a)}},
 		})
 	}
-	return jsonrpc.ToolError(h.message.ID, textPage(h.call.Core, a.ID), false)
+	return jsonrpc.ToolError(h.message.ID, textPage(h.call.Core, a), false)
 }
 
 // inBand reports whether the client may answer for its user.
 func (q *request) inBand(a *storage.Approval) bool {
-	return a.Channel == storage.ChannelInBand && approval.ChannelFor(q.call.Agent, false) == storage.ChannelInBand
+	return len(a.Approvers) == 0 && a.Channel == storage.ChannelInBand && approval.ChannelFor(q.call.Agent, false) == storage.ChannelInBand
 }
 
 // takesEvents reports whether the answer may be an event stream. On the transport of 2024-11-05 it never is.
@@ -231,7 +231,7 @@ func (h *held) takesEvents() bool {
 // sendToPage gives a client that cannot be asked the address at which its user decides.
 func (h *held) sendToPage(a *storage.Approval) {
 	h.handler.count(h.call, "held")
-	h.write(textPage(h.call.Core, a.ID))
+	h.write(textPage(h.call.Core, a))
 }
 
 // refuse answers that the call was not made and will not be.

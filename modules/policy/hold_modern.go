@@ -76,7 +76,7 @@ func (h *held) askModern(a *storage.Approval) error {
 	switch {
 	case h.inBand(a) && client.ElicitForm:
 		state.Mode, question = approval.ModeForm, h.form(a)
-	case client.ElicitURL && h.call.Core.ApprovalPage:
+	case len(a.Approvers) == 0 && client.ElicitURL && h.call.Core.ApprovalPage:
 		address := h.call.Core.ApprovalURL(a.ID)
 		state.Mode, question = approval.ModePage, map[string]any{"mode": "url", "url": address, "message": h.question(a)}
 	default:
@@ -179,7 +179,7 @@ func (h *held) conclude(a *storage.Approval, state approval.State) error {
 // ends with the refusal in any case.
 func (q *request) deny(ctx context.Context, id string) error {
 	_, err := q.call.Core.Approvals.DecideInBand(ctx, q.call.Caller.OrganizationID, q.call.Caller.UserID, id, false)
-	if errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrNotFound) {
+	if errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrNotFound) || errors.Is(err, approval.ErrChannel) {
 		return nil
 	}
 	return err

@@ -82,7 +82,7 @@ func (h *held) stream(a *storage.Approval) error {
 		case next == nil:
 			return h.forwardInto(client, used)
 		case !h.inBand(next):
-			h.refuseOn(client, textPage(h.call.Core, next.ID))
+			h.refuseOn(client, textPage(h.call.Core, next))
 			return nil
 		}
 		h.call.Records().Held(next.ID)

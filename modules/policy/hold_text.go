@@ -26,9 +26,13 @@ const (
 	textTrouble   = "Denied: the gateway cannot tell at the moment whether this call may be made. Nothing was executed."
 )
 
-// textPage returns the text for a client that cannot ask its user, with the address at which the user decides. It names
-// no page that does not exist.
-func textPage(core *app.Core, id string) string {
+// textPage returns the text for a client that cannot ask its user, with the address at which the user or others decide. It
+// names no page that does not exist.
+func textPage(core *app.Core, a *storage.Approval) string {
+	if len(a.Approvers) > 0 {
+		return textOthers(core, a)
+	}
+	id := a.ID
 	if !core.ApprovalPage && len(core.ApprovalClients) == 0 {
 		return "This call needs its user's approval, and nothing was executed. The user can give it neither in this client nor elsewhere: " +
 			"whoever runs this gateway has to set up a `login_client`, which brings a page to decide on. Do not try again before."
@@ -39,6 +43,21 @@ func textPage(core *app.Core, id string) string {
 	}
 	return fmt.Sprintf("This call waits for its user's approval, and nothing was executed yet. The user decides %s within %.0f minutes. "+
 		"Once they have approved, make exactly the same call again.", where, approval.DecideFor.Minutes())
+}
+
+// textOthers returns the text for a client whose call other people decide.
+func textOthers(core *app.Core, a *storage.Approval) string {
+	who := approval.People(a.Approvers)
+	if !core.ApprovalPage && len(core.ApprovalClients) == 0 {
+		return "This call needs the approval of " + who + ", and nothing was executed. They cannot give it: " +
+			"whoever runs this gateway has to set up a `login_client`, which brings a page to decide on. Do not try again before."
+	}
+	where := "at " + core.ApprovalURL(a.ID)
+	if !core.ApprovalPage {
+		where = "with the application that is set up for approvals (/api/approvals/" + a.ID + ")"
+	}
+	return fmt.Sprintf("This call waits for the approval of %s, and nothing was executed yet. Its own user cannot give it. "+
+		"They decide %s within %.0f minutes. Once they have approved, make exactly the same call again.", who, where, approval.DecideFor.Minutes())
 }
 
 // refusalOf returns the text for a call whose user cannot be asked; "" for other errors.

@@ -8,6 +8,7 @@ import (
 	"github.com/durward-gateway/durward/internal/api/visible"
 	"github.com/durward-gateway/durward/internal/api/webpage"
 	"github.com/durward-gateway/durward/internal/policy/approval"
+	"github.com/durward-gateway/durward/modules/app/browsers"
 	"github.com/durward-gateway/durward/modules/app/paths"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -32,12 +33,17 @@ type held struct {
 	Address       string
 	Server, Tool  string
 	Agent, Client string
-	Rule          string
-	Asked, Until  moment
-	Ago, Left     string // the time since it was asked, and until it ends
-	Status        string
-	Decided       moment // zero: not decided yet
-	Via           string
+	// User is the name of the person whose agent asked; "" when that is the person who looks at the page.
+	User string
+	// Others says who decides in place of the call's user; "" when the user does.
+	Others       string
+	Rule         string
+	Asked, Until moment
+	Ago, Left    string // the time since it was asked, and until it ends
+	Status       string
+	Decided      moment // zero: not decided yet
+	Via          string
+	By           string // the name of the person who decided; "" when that is the person who looks at the page
 
 	About about
 	Hints []hint
@@ -50,7 +56,7 @@ type held struct {
 	Digest    string
 
 	Pending bool
-	Form    string // token of the form
+	Form    string // token of the form; "": the person who looks at the page cannot decide
 }
 
 // listApprovals shows the calls that wait for the user's decision.
@@ -67,10 +73,19 @@ func (v *visit) listApprovals() {
 		v.unavailable()
 		return
 	}
+	foreign, err := v.core.Approvals.Foreign(v.r.Context(), v.user.Decider(), storage.PageRequest{Number: 1, Limit: shownApprovals})
+	if err != nil {
+		v.core.LogFailure(v.logger, "listing approvals of others", err)
+		v.unavailable()
+		return
+	}
 	list := struct {
-		Calls []held
-		More  int
-	}{More: found.Total - len(found.Items)}
+		Foreign, Calls []held // calls of others that wait for this user, and their own
+		More           int
+	}{More: found.Total - len(found.Items) + foreign.Total - len(foreign.Items)}
+	for i := range foreign.Items {
+		list.Foreign = append(list.Foreign, v.describe(v.r.Context(), &foreign.Items[i]))
+	}
 	for i := range found.Items {
 		list.Calls = append(list.Calls, v.describe(v.r.Context(), &found.Items[i]))
 	}
@@ -83,8 +98,12 @@ func (v *visit) approval(id string) {
 		return
 	}
 	a, err := v.core.Approvals.Approval(v.r.Context(), v.user.OrganizationID, id)
+	concerned := false
+	if err == nil {
+		concerned, err = v.core.Approvals.Sees(v.r.Context(), v.user.Decider(), &a)
+	}
 	switch {
-	case errors.Is(err, storage.ErrNotFound), err == nil && a.UserID != v.user.UserID: // administrators may not decide for others here (R04)
+	case errors.Is(err, storage.ErrNotFound), err == nil && !concerned: // administrators may not decide for others here (R04)
 		v.noApproval()
 		return
 	case err != nil:
@@ -100,7 +119,7 @@ func (v *visit) approval(id string) {
 }
 
 func (v *visit) noApproval() {
-	v.sayLink(http.StatusNotFound, "There is no such call", "It may be somebody else's, or long over.", link{paths.Approvals, textPending})
+	v.sayLink(http.StatusNotFound, "There is no such call", "It may be somebody else's, or long over. Calls of others wait only for people who had the role or group at their last login here: if yours is new, log out and in again.", link{paths.Approvals, textPending})
 }
 
 func (v *visit) decide(id string) {
@@ -120,6 +139,8 @@ func (v *visit) decide(id string) {
 		webpage.Redirect(v.w, address)
 	case errors.Is(err, storage.ErrNotFound):
 		v.noApproval()
+	case errors.Is(err, approval.ErrCaller):
+		v.sayLink(http.StatusForbidden, "You cannot decide on this call", "Your own agent made it, and its policy lets other people decide. Nothing was changed.", link{address, "See the call"})
 	case errors.Is(err, approval.ErrClient):
 		v.sayLink(http.StatusForbidden, "You cannot decide here", "The operator wants calls to be decided with another client.", link{paths.Approvals, textPending})
 	case errors.Is(err, storage.ErrConflict):
@@ -145,22 +166,31 @@ func (v *visit) showApproval(status int, title string, a *storage.Approval) {
 	shown.Kept, shown.Size, shown.Digest = said.Arguments != nil, len(said.Arguments), a.ArgumentsDigest
 	shown.About, shown.Hints = v.aboutTool(v.r.Context(), a)
 	switch {
+	case shown.Pending && shown.Others != "" && shown.User == "":
+		title = "This call waits for somebody else"
 	case shown.Pending:
 		shown.Form = v.core.Logins.Browsers.FormToken(v.user.Session, shown.Address)
 	default:
-		title = titleOf(a.Status)
+		title = titleOf(a.Status, a.DecidedBy == v.user.UserID)
 	}
 	frame := v.frame(title)
 	frame.Back = webpage.Link{Address: paths.Approvals, Text: textPending}
 	v.showIn(approvalPage, status, frame, shown)
 }
 
-func titleOf(status storage.ApprovalStatus) string {
+// titleOf returns the title of the page about a call that does not wait. own reports whether its reader decided.
+func titleOf(status storage.ApprovalStatus, own bool) string {
 	switch status {
 	case storage.ApprovalApproved:
-		return "You have approved this call"
+		if own {
+			return "You have approved this call"
+		}
+		return "This call was approved"
 	case storage.ApprovalDenied:
-		return "You have denied this call"
+		if own {
+			return "You have denied this call"
+		}
+		return "This call was denied"
 	case storage.ApprovalUsed:
 		return "This call was approved and has run"
 	}
@@ -169,13 +199,32 @@ func titleOf(status storage.ApprovalStatus) string {
 
 // describe returns a held call without its arguments.
 func (v *visit) describe(ctx context.Context, a *storage.Approval) held {
-	return held{
+	h := held{
 		Address: paths.Approvals + "/" + a.ID, Server: visible.Text(v.serverName(ctx, a)), Tool: visible.Text(a.Tool),
 		Agent: visible.Text(v.agentName(ctx, a)), Client: visible.Text(a.Client), Rule: visible.Text(a.Rule),
 		Asked: v.moment(a.CreatedAt), Until: v.moment(a.ExpiresAt), Ago: span(v.now().Sub(a.CreatedAt)), Left: span(a.ExpiresAt.Sub(v.now())),
 		Status: string(a.Status), Decided: v.moment(a.DecidedAt),
 		Via: string(a.DecidedVia), Pending: a.Status == storage.ApprovalPending,
 	}
+	if len(a.Approvers) > 0 {
+		h.Others = approval.People(a.Approvers)
+	}
+	if a.UserID != v.user.UserID {
+		h.User = v.userName(ctx, a.OrganizationID, a.UserID)
+	}
+	if a.DecidedBy != "" && a.DecidedBy != v.user.UserID {
+		h.By = v.userName(ctx, a.OrganizationID, a.DecidedBy)
+	}
+	return h
+}
+
+// userName returns the name of another user on pages.
+func (v *visit) userName(ctx context.Context, organization, id string) string {
+	user, err := v.core.Store.User(ctx, organization, id)
+	if err != nil {
+		return id
+	}
+	return visible.Text(browsers.NameOf(user))
 }
 
 func (v *visit) serverName(ctx context.Context, a *storage.Approval) string {

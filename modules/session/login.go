@@ -110,6 +110,11 @@ func (v *visit) loginCallback() {
 		v.refuseLogin(err, attempt)
 		return
 	}
+	if err := v.keepFacts(who); err != nil {
+		v.core.LogFailure(v.logger, "keeping the facts of a login", err)
+		v.unavailable()
+		return
+	}
 	if err := v.core.Audit.LoggedIn(app.RecordedBearer(who), provider.Client); err != nil {
 		v.core.LogFailure(v.logger, "recording a login", err)
 		v.unavailable()
@@ -146,6 +151,13 @@ func (v *visit) loginCallback() {
 	}
 	v.core.Cookies.Set(v.w, websession.CookieSession, sealed, websession.Lifetime)
 	webpage.Redirect(v.w, attempt.Return)
+}
+
+// keepFacts keeps the roles and groups of a login: only those of the last one let its user decide on calls of others.
+func (v *visit) keepFacts(who *authn.Caller) error {
+	return v.core.Store.PutSessionFacts(v.r.Context(), who.OrganizationID, who.UserID, storage.SessionFacts{
+		Roles: who.Roles, Groups: who.Groups, At: v.core.Clock.Shared(v.now()),
+	})
 }
 
 // zoneOf returns the time zone of the user, from their identity provider; "" when it names none.

@@ -10,13 +10,14 @@ import (
 const (
 	approvalColumns = `id, organization_id, user_id, COALESCE(agent_id, ''), client, server_id, tool, binding, arguments_digest,
 		sealed_arguments, policy_id, policy_revision, rule, channel, status, expires_at, created_at, decided_at, decided_via,
-		decided_by, decided_client, used_at`
+		decided_by, decided_client, used_at, approvers`
 	approvalSelect = `SELECT ` + approvalColumns + ` FROM approvals`
 	approvalSQL    = approvalSelect + ` WHERE organization_id = $1 AND id = $2`
 
 	approvalStatusSQL = `SELECT status, channel, expires_at FROM approvals WHERE organization_id = $1 AND id = $2`
 
-	openApprovalWhere = ` WHERE organization_id = $1 AND user_id = $2 AND binding = $3 AND expires_at > $4`
+	// A node that knows no approvers may have let the user decide; that is no decision.
+	openApprovalWhere = ` WHERE organization_id = $1 AND user_id = $2 AND binding = $3 AND expires_at > $4 AND (approvers = '' OR decided_by <> user_id)`
 	// An approved one comes before a pending one: then the user need not be asked again.
 	openApprovalSQL = approvalSelect + openApprovalWhere + ` AND status IN ('pending', 'approved') ORDER BY status, expires_at DESC, id LIMIT 1`
 	takeableSQL     = approvalSelect + openApprovalWhere + ` AND status = 'approved' AND ($5 = '' OR id = $5) ORDER BY expires_at, id LIMIT 1`
@@ -28,8 +29,10 @@ const (
 		WHERE organization_id = $1 AND user_id = $2 AND expires_at <= $3 AND sealed_arguments IS NOT NULL`
 	insertApprovalSQL = `INSERT INTO approvals (id, organization_id, user_id, agent_id, client, server_id, tool, binding,
 			arguments_digest, sealed_arguments, policy_id, policy_revision, rule, channel, status, expires_at, created_at,
-			decided_at, decided_via, decided_by, decided_client, used_at)
-		VALUES ($1, $2, $3, NULLIF($4, ''), $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 'pending', $15, $16, $17, '', '', '', $17)`
+			decided_at, decided_via, decided_by, decided_client, used_at, approvers)
+		VALUES ($1, $2, $3, NULLIF($4, ''), $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 'pending', $15, $16, $17, '', '', '', $17, $18)`
+	foreignApprovalsSQL = `SELECT id, user_id, approvers FROM approvals
+		WHERE organization_id = $1 AND status = 'pending' AND approvers <> '' AND expires_at > $2 ORDER BY created_at DESC, id DESC`
 	decideApprovalSQL = `UPDATE approvals SET status = $4, expires_at = $5, decided_at = $3, decided_via = $6, decided_by = $7, decided_client = $8,
 			sealed_arguments = CASE WHEN $4 = 'approved' THEN sealed_arguments END
 		WHERE organization_id = $1 AND id = $2 AND status = 'pending' AND expires_at > $3`
@@ -58,7 +61,7 @@ func scanApprovalAt(now time.Time) func(Row) (storage.Approval, error) {
 	return func(r Row) (a storage.Approval, err error) {
 		err = r.Scan(&a.ID, &a.OrganizationID, &a.UserID, &a.AgentID, &a.Client, &a.ServerID, &a.Tool, &a.Binding, &a.ArgumentsDigest,
 			&a.SealedArguments, &a.PolicyID, &a.PolicyRevision, &a.Rule, &a.Channel, &a.Status, timeColumn{&a.ExpiresAt},
-			timeColumn{&a.CreatedAt}, timeColumn{&a.DecidedAt}, &a.DecidedVia, &a.DecidedBy, &a.DecidedClient, timeColumn{&a.UsedAt})
+			timeColumn{&a.CreatedAt}, timeColumn{&a.DecidedAt}, &a.DecidedVia, &a.DecidedBy, &a.DecidedClient, timeColumn{&a.UsedAt}, approversColumn{&a.Approvers})
 		a.Status = statusAt(a.Status, a.ExpiresAt, now)
 		return a, err
 	}
@@ -76,6 +79,10 @@ func statusAt(kept storage.ApprovalStatus, expires, now time.Time) storage.Appro
 // which is ErrNotFound.
 func (s approvalsStore) CreateApproval(ctx context.Context, a storage.Approval, limits storage.AskLimits) (stored storage.Approval, err error) {
 	scan, now := scanApprovalAt(a.CreatedAt), a.CreatedAt.UnixMicro()
+	approvers, err := approversText(a.Approvers)
+	if err != nil {
+		return storage.Approval{}, err
+	}
 	err = s.write(ctx, a.OrganizationID, func(ctx context.Context, tx Tx) error {
 		open, err := Many(ctx, tx, scan, openApprovalSQL, a.OrganizationID, a.UserID, a.Binding, now)
 		if err != nil {
@@ -96,7 +103,7 @@ func (s approvalsStore) CreateApproval(ctx context.Context, a storage.Approval, 
 		}
 		if _, err := tx.Exec(ctx, insertApprovalSQL, a.ID, a.OrganizationID, a.UserID, a.AgentID, a.Client, a.ServerID, a.Tool,
 			a.Binding, a.ArgumentsDigest, a.SealedArguments, a.PolicyID, a.PolicyRevision, a.Rule, a.Channel, a.ExpiresAt.UnixMicro(),
-			now, never()); err != nil {
+			now, never(), approvers); err != nil {
 			return err
 		}
 		stored, err = One(ctx, tx, scan, approvalSQL, a.OrganizationID, a.ID)
@@ -169,6 +176,19 @@ func (s approvalsStore) Approvals(ctx context.Context, f storage.ApprovalFilter)
 	return page, err
 }
 
+// ForeignApprovals implements storage.Approvals.
+func (s approvalsStore) ForeignApprovals(ctx context.Context, organization string, now time.Time) (all []storage.ForeignApproval, err error) {
+	scan := func(r Row) (f storage.ForeignApproval, err error) {
+		err = r.Scan(&f.ID, &f.UserID, approversColumn{&f.Approvers})
+		return f, err
+	}
+	err = s.read(ctx, organization, func(ctx context.Context, q Querier) (err error) {
+		all, err = Many(ctx, q, scan, foreignApprovalsSQL, organization, now.UnixMicro())
+		return err
+	})
+	return all, err
+}
+
 // DecideApproval implements storage.Approvals.
 func (s approvalsStore) DecideApproval(ctx context.Context, organization, id string, d storage.ApprovalDecision) (a storage.Approval, err error) {
 	scan := scanApprovalAt(d.At)
@@ -176,7 +196,7 @@ func (s approvalsStore) DecideApproval(ctx context.Context, organization, id str
 		if a, err = One(ctx, tx, scan, approvalSQL, organization, id); err != nil {
 			return err
 		}
-		if a.UserID != d.UserID {
+		if own := a.UserID == d.UserID; own == (len(a.Approvers) > 0) {
 			return storage.ErrNotFound
 		}
 		if a.Status != storage.ApprovalPending {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -51,6 +52,25 @@ func (c jsonColumn) Scan(v any) error {
 		return fmt.Errorf("reading JSON: got %T", v)
 	}
 	return json.Unmarshal([]byte(text), c.to)
+}
+
+// approversColumn reads lists of people; empty text is none.
+type approversColumn struct{ to *[][]string }
+
+func (c approversColumn) Scan(v any) error {
+	if v == "" {
+		*c.to = nil
+		return nil
+	}
+	return jsonColumn{c.to}.Scan(v)
+}
+
+// approversText writes lists of people.
+func approversText(lists [][]string) (string, error) {
+	if len(lists) == 0 {
+		return "", nil
+	}
+	return jsonTexts(lists, slices.Concat(lists...)...)
 }
 
 // rawColumn reads JSON text byte for byte; empty text is nil.

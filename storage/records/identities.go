@@ -34,6 +34,10 @@ const (
 			facts_at = CASE WHEN users.facts_at < excluded.facts_at THEN excluded.facts_at ELSE users.facts_at END`
 	revokeUserSQL = `UPDATE users SET revoked_at = $3 WHERE organization_id = $1 AND id = $2`
 	logOutUserSQL = `UPDATE users SET logged_out_at = CASE WHEN logged_out_at < $3 THEN $3 ELSE logged_out_at END WHERE organization_id = $1 AND id = $2`
+
+	putSessionFactsSQL = `INSERT INTO session_facts (organization_id, user_id, facts, facts_at) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (organization_id, user_id) DO UPDATE SET facts = excluded.facts, facts_at = excluded.facts_at WHERE session_facts.facts_at < excluded.facts_at`
+	sessionFactsSQL = `SELECT facts, facts_at FROM session_facts WHERE organization_id = $1 AND user_id = $2`
 )
 
 func (t *texts) users(d Dialect) {
@@ -327,6 +331,31 @@ func (s identitiesStore) LogOutUser(ctx context.Context, organization, id string
 		_, err = tx.Change(ctx, organization) // tokens of the console end with the session
 		return err
 	})
+}
+
+// PutSessionFacts implements storage.Identities. A user who does not exist violates a foreign key, which is ErrNotFound.
+func (s identitiesStore) PutSessionFacts(ctx context.Context, organization, userID string, f storage.SessionFacts) error {
+	text, err := jsonTexts(f, slices.Concat(f.Roles, f.Groups)...)
+	if err != nil {
+		return err
+	}
+	return s.write(ctx, organization, func(ctx context.Context, tx Tx) error {
+		_, err := tx.Exec(ctx, putSessionFactsSQL, organization, userID, text, f.At.UnixMicro())
+		return err
+	})
+}
+
+// SessionFacts implements storage.Identities.
+func (s identitiesStore) SessionFacts(ctx context.Context, organization, userID string) (f storage.SessionFacts, err error) {
+	scan := func(r Row) (f storage.SessionFacts, err error) {
+		err = r.Scan(jsonColumn{&f}, timeColumn{&f.At})
+		return f, err
+	}
+	err = s.read(ctx, organization, func(ctx context.Context, q Querier) (err error) {
+		f, err = One(ctx, q, scan, sessionFactsSQL, organization, userID)
+		return err
+	})
+	return f, err
 }
 
 const (

@@ -19,7 +19,7 @@ func (b *bundle) newPolicy(organization, name string, agents ...string) storage.
 		Tags: []string{"one", "<two>"}, Status: storage.PolicyDraft, ServerID: b.serverA.ID, ApplicationIDs: agents,
 		Rules: []storage.Rule{
 			{Name: "first", Description: "what <it> does", Active: true, Authorized: true, Actions: []string{"tools/call:a:approve"},
-				RolesGroups: []string{"role:dev"}, Approval: storage.ChannelOutOfBand,
+				RolesGroups: []string{"role:dev"}, Approval: storage.RuleApproval{Channel: storage.ChannelOutOfBand, By: []string{"group:<leads>", "role:é"}},
 				Condition: json.RawMessage("{\"match\" :\n {\"expr\": \"R.attr.n < 9007199254740993 && 'é' != '\\u00e9'\"}}")},
 			{Name: "second"},
 		},
@@ -182,7 +182,7 @@ func testUpdatePolicy(t *testing.T, b *bundle) {
 	equal(t, []any{second.Number, second.At, second.UserID}, []any{2, start.Add(time.Hour), b.userA2})
 	rules := func(p storage.Policy) json.RawMessage {
 		return json.RawMessage(fmt.Sprintf(`[{"name":"first","description":"what <it> does","active":true,"authorized":true,"actions":[%q],`+
-			`"roles_groups":["role:dev"],"condition":{"match":{"expr":"R.attr.n < 9007199254740993 && 'é' != '\u00e9'"}},"approval":"out_of_band"},`+
+			`"roles_groups":["role:dev"],"condition":{"match":{"expr":"R.attr.n < 9007199254740993 && 'é' != '\u00e9'"}},"approval":{"by":["group:<leads>","role:é"],"channel":"out_of_band"}},`+
 			`{"name":"second","active":false,"authorized":false,"actions":[],"roles_groups":[]}]`, p.Rules[0].Actions[0]))
 	}
 	equal(t, second.Changes, []storage.FieldChange{

@@ -81,6 +81,8 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"approvals/life", testApprovals},
 		{"approvals/decisions", testDecideApproval},
 		{"approvals/W30 diverted", testDivertApproval},
+		{"approvals/by others", testForeignApprovals},
+		{"users/facts of browsers", testSessionFacts},
 		{"conversations/life", testConversations},
 		{"conversations/bounded", testConversationsBounded},
 		{"holds", testHolds},

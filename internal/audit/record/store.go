@@ -36,12 +36,15 @@ func (s *Store) record(ctx context.Context, organization string, e storage.Audit
 
 // CreateApproval implements storage.Approvals.
 func (s *Store) CreateApproval(ctx context.Context, a storage.Approval, limits storage.AskLimits) (storage.Approval, error) {
-	ctx, _, err := s.record(ctx, a.OrganizationID, storage.AuditEntry{
+	ctx, e, err := s.record(ctx, a.OrganizationID, storage.AuditEntry{
 		Kind: storage.AuditApproval, Event: "approval.requested", UserID: a.UserID, AgentID: a.AgentID, Client: a.Client, ServerID: a.ServerID,
 		Tool: a.Tool, ApprovalID: a.ID, PolicyID: a.PolicyID, PolicyRevision: a.PolicyRevision, Rule: a.Rule, ArgumentsDigest: a.ArgumentsDigest,
 	})
 	if err != nil {
 		return storage.Approval{}, err
+	}
+	if len(a.Approvers) > 0 {
+		Add(e, "approvers", a.Approvers)
 	}
 	return s.Store.CreateApproval(ctx, a, limits)
 }

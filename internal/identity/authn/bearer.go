@@ -3,6 +3,7 @@ package authn
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/durward-gateway/durward/internal/cache"
 	"github.com/durward-gateway/durward/internal/identity/token"
@@ -94,6 +95,18 @@ func (b *Bearer) RolesUnknown() bool {
 		unknown = b.key.unknown
 	}
 	return unknown.Roles || unknown.Groups
+}
+
+// FactsAt returns the time at which an identity provider named the roles and groups of a token's bearer. It is zero where
+// that is not known.
+func (b *Bearer) FactsAt() time.Time {
+	switch {
+	case b.token == nil:
+		return time.Time{}
+	case b.token.login != nil:
+		return b.token.login.at
+	}
+	return b.token.vouched.IssuedAt
 }
 
 // Principal returns the policies' view of the bearer with an agent, "" for none; it is nil for nobody.

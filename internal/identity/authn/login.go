@@ -43,6 +43,7 @@ type loginFacts struct {
 	issuer  string // the identity provider at which the user logged in
 	console bool   // it is a browser's with the console
 	begun   time.Time
+	at      time.Time // when its facts were learned
 }
 
 // verifyLogin verifies a token of the gateway's own. The token names a login, which has the facts about the user, or the
@@ -103,7 +104,7 @@ func (a *Authenticator) loginPerson(ctx context.Context, l *storage.Login) (*per
 			// A user has agreed to the client. Where only registered clients may call, an administrator has to as well.
 			// The console is no agent.
 			register: !console && (a.registerAgents || !a.requireAgents),
-			login:    &loginFacts{l.Facts, l.ClientName, l.Issuer, console, l.CreatedAt},
+			login:    &loginFacts{l.Facts, l.ClientName, l.Issuer, console, l.CreatedAt, l.FactsAt},
 		}
 		cache.Compact(&made.who)
 		made.attributes.Store(&attributes{claims: cmp.Or(l.Facts.Claims, "{}")})

@@ -30,6 +30,8 @@ type Call struct {
 	PolicyID       string
 	PolicyRevision int
 	Rule           string
+	// Approvers lists the people who decide in place of the user, see storage.Approval.
+	Approvers [][]string
 	// Arguments holds the arguments in canonical form, see CanonicalArguments.
 	Arguments []byte
 	// Beside holds the canonical form of the call's other members, see CanonicalBeside.
@@ -111,14 +113,23 @@ func (c *Call) said() []byte {
 // preceded by its length, so that no two calls give the same input.
 func (c *Call) Binding() []byte {
 	h := sha256.New()
-	var length [8]byte
+	put := func(field string) {
+		var length [8]byte
+		binary.BigEndian.PutUint64(length[:], uint64(len(field)))
+		h.Write(length[:])
+		h.Write([]byte(field))
+	}
 	for _, field := range [...]string{
 		"durward approval 2", c.OrganizationID, c.UserID, c.AgentID, c.Client, c.ServerID, c.Upstream, c.Account, c.Tool, c.Definition,
 		c.PolicyID, strconv.Itoa(c.PolicyRevision), string(c.Arguments), string(c.Beside), c.Round, string(c.Channel),
 	} {
-		binary.BigEndian.PutUint64(length[:], uint64(len(field)))
-		h.Write(length[:])
-		h.Write([]byte(field))
+		put(field)
+	}
+	for _, list := range c.Approvers { // none leaves the binding as it was before there were any
+		put(strconv.Itoa(len(list)))
+		for _, entry := range list {
+			put(entry)
+		}
 	}
 	return h.Sum(nil)
 }

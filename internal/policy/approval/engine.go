@@ -38,6 +38,8 @@ var (
 	ErrClient = errors.New("this client may not decide on held calls")
 	// ErrTooLarge says that the call's arguments are longer than MaxArguments.
 	ErrTooLarge = errors.New("the call is too large to be held")
+	// ErrCaller says that the user who made the call would decide on it, which is up to others.
+	ErrCaller = errors.New("other people than the caller decide on this call")
 	// ErrChannel says that the call may be decided out of band only.
 	ErrChannel = errors.New("this call may be decided out of band only")
 )
@@ -52,6 +54,9 @@ type Vault interface {
 type Store interface {
 	storage.Approvals
 	storage.Holds
+	// User and SessionFacts tell the roles and groups of people who decide on calls of others, see storage.Identities.
+	User(ctx context.Context, organization, id string) (storage.User, error)
+	SessionFacts(ctx context.Context, organization, userID string) (storage.SessionFacts, error)
 }
 
 // Options holds the dependencies of an engine. All are required except Now.
@@ -102,7 +107,7 @@ func (e *Engine) create(ctx context.Context, c *Call, limits storage.AskLimits) 
 	a := storage.Approval{
 		ID: id.String(), OrganizationID: c.OrganizationID, UserID: c.UserID, AgentID: c.AgentID, Client: c.Client,
 		ServerID: c.ServerID, Tool: c.Tool, Binding: c.Binding(), ArgumentsDigest: Digest(c.Arguments),
-		PolicyID: c.PolicyID, PolicyRevision: c.PolicyRevision, Rule: c.Rule, Channel: c.Channel,
+		PolicyID: c.PolicyID, PolicyRevision: c.PolicyRevision, Rule: c.Rule, Approvers: c.Approvers, Channel: c.Channel,
 		Status: storage.ApprovalPending, CreatedAt: now, ExpiresAt: now.Add(DecideFor),
 	}
 	if a.SealedArguments, err = e.vault.Seal(c.said(), place(&a)); err != nil {
@@ -176,6 +181,10 @@ type Decider struct {
 	Client                 string // external id of the client that the token belongs to
 	Browser                bool   // there is no token: the decision comes from a browser session on the gateway's own page
 	Machine                bool   // there is no person
+	Key                    bool   // there is no token, but an API key
+	// Roles and Groups hold the known names of a token, as they were at FactsAt. Those of a browser session are looked up.
+	Roles, Groups []string
+	FactsAt       time.Time
 }
 
 // MayDecide checks whether the decider's client may decide out of band at all. It returns ErrClient when not.
@@ -187,14 +196,15 @@ func (e *Engine) MayDecide(d Decider) error {
 }
 
 // Decide records a decision that came out of band, through the API or the page. It returns storage.ErrNotFound when the
-// approval is unknown or another user's, ErrClient, or a ConflictError on status when it is decided or over.
+// approval is unknown, or neither the decider's own nor one on which they decide for others. Other errors are ErrCaller,
+// ErrClient, and a ConflictError on status when it is decided or over.
 func (e *Engine) Decide(ctx context.Context, d Decider, id string, approve bool) (storage.Approval, error) {
 	a, err := e.Approval(ctx, d.OrganizationID, id)
 	if err != nil {
 		return storage.Approval{}, err
 	}
-	if a.UserID != d.UserID {
-		return storage.Approval{}, storage.ErrNotFound
+	if err := e.concerns(ctx, d, &a); err != nil {
+		return storage.Approval{}, err
 	}
 	if err := e.MayDecide(d); err != nil {
 		return storage.Approval{}, err
@@ -205,12 +215,34 @@ func (e *Engine) Decide(ctx context.Context, d Decider, id string, approve bool)
 	} else if client == a.Client {
 		return storage.Approval{}, ErrClient // even when it is listed: no client approves its own calls
 	}
-	return e.decide(ctx, &a, approve, storage.ChannelOutOfBand, client, e.now().UTC())
+	return e.decide(ctx, &a, storage.ApprovalDecision{
+		Approve: approve, UserID: d.UserID, Via: storage.ChannelOutOfBand, Client: client, At: e.now().UTC(),
+	})
+}
+
+// concerns returns nil when the approval waits for the decider's word.
+func (e *Engine) concerns(ctx context.Context, d Decider, a *storage.Approval) error {
+	switch own := a.UserID == d.UserID; {
+	case own && len(a.Approvers) > 0:
+		return ErrCaller
+	case own:
+		return nil
+	case len(a.Approvers) == 0:
+		return storage.ErrNotFound
+	}
+	standing, err := e.Standing(ctx, d)
+	if err != nil {
+		return err
+	}
+	if !standing.Decides(a.OrganizationID, a.UserID, a.Approvers) {
+		return storage.ErrNotFound
+	}
+	return nil
 }
 
 // DecideInBand records the decision that the calling client brought from its user. The caller must have checked that
-// the question was asked. A no needs no channel, because nobody gains from it. The errors are those of Decide, and
-// ErrChannel.
+// the question was asked. A no needs no channel, because nobody gains from it. On a call that others decide, the user's
+// client says neither. The errors are those of Decide, and ErrChannel.
 func (e *Engine) DecideInBand(ctx context.Context, organization, user, id string, approve bool) (storage.Approval, error) {
 	a, err := e.Approval(ctx, organization, id)
 	if err != nil {
@@ -219,10 +251,12 @@ func (e *Engine) DecideInBand(ctx context.Context, organization, user, id string
 	if a.UserID != user {
 		return storage.Approval{}, storage.ErrNotFound
 	}
-	if approve && a.Channel != storage.ChannelInBand {
+	if len(a.Approvers) > 0 || approve && a.Channel != storage.ChannelInBand {
 		return storage.Approval{}, ErrChannel
 	}
-	return e.decide(ctx, &a, approve, storage.ChannelInBand, a.Client, e.now().UTC())
+	return e.decide(ctx, &a, storage.ApprovalDecision{
+		Approve: approve, UserID: user, Via: storage.ChannelInBand, Client: a.Client, At: e.now().UTC(),
+	})
 }
 
 // Divert moves the decision out of band, because the client that should ask its user said that it cannot. That is no
@@ -236,10 +270,9 @@ func (e *Engine) Divert(ctx context.Context, organization, user, id string) (sto
 	return a, err
 }
 
-func (e *Engine) decide(ctx context.Context, a *storage.Approval, approve bool, via storage.ApprovalChannel, client string, now time.Time) (storage.Approval, error) {
-	decided, err := e.store.DecideApproval(ctx, a.OrganizationID, a.ID, storage.ApprovalDecision{
-		Approve: approve, UserID: a.UserID, Via: via, Client: client, At: now, ExpiresAt: now.Add(UseFor),
-	})
+func (e *Engine) decide(ctx context.Context, a *storage.Approval, d storage.ApprovalDecision) (storage.Approval, error) {
+	d.ExpiresAt = d.At.Add(UseFor)
+	decided, err := e.store.DecideApproval(ctx, a.OrganizationID, a.ID, d)
 	if err != nil {
 		return storage.Approval{}, err
 	}

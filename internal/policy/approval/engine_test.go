@@ -352,7 +352,7 @@ func TestAsked(t *testing.T) {
 		}
 		c := call()
 		c.Client = "agent-a"
-		if _, _, err := e.Prolong(t.Context(), &storage.Approval{DecidedVia: storage.ChannelInBand}, c); err != nil {
+		if _, _, err := e.Prolong(t.Context(), &storage.Approval{DecidedBy: "alice", DecidedVia: storage.ChannelInBand}, c); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -15,6 +15,35 @@ type memory struct {
 	mu     sync.Mutex
 	all    []*storage.Approval
 	listed storage.ApprovalFilter // the last one
+	users  map[string]storage.User
+	facts  map[string]storage.SessionFacts
+}
+
+func (m *memory) User(_ context.Context, _, id string) (storage.User, error) {
+	u, ok := m.users[id]
+	if !ok {
+		return u, storage.ErrNotFound
+	}
+	return u, nil
+}
+
+func (m *memory) SessionFacts(_ context.Context, _, id string) (storage.SessionFacts, error) {
+	f, ok := m.facts[id]
+	if !ok {
+		return f, storage.ErrNotFound
+	}
+	return f, nil
+}
+
+func (m *memory) ForeignApprovals(_ context.Context, organization string, now time.Time) (all []storage.ForeignApproval, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, a := range m.all {
+		if a.OrganizationID == organization && len(a.Approvers) > 0 && at(a, now).Status == storage.ApprovalPending {
+			all = append([]storage.ForeignApproval{{ID: a.ID, UserID: a.UserID, Approvers: a.Approvers}}, all...)
+		}
+	}
+	return all, nil
 }
 
 func at(a *storage.Approval, now time.Time) storage.Approval {
@@ -99,7 +128,7 @@ func (m *memory) DecideApproval(_ context.Context, organization, id string, d st
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	a := m.find(organization, id)
-	if a == nil || a.UserID != d.UserID {
+	if a == nil || (a.UserID == d.UserID) == (len(a.Approvers) > 0) {
 		return storage.Approval{}, storage.ErrNotFound
 	}
 	if at(a, d.At).Status != storage.ApprovalPending {

@@ -34,7 +34,9 @@ func (e *Engine) Prolong(ctx context.Context, used *storage.Approval, c *Call) (
 	if err != nil {
 		return "", "", err
 	}
-	if _, err := e.decide(ctx, &a, true, used.DecidedVia, used.DecidedClient, a.CreatedAt); err != nil {
+	if _, err := e.decide(ctx, &a, storage.ApprovalDecision{
+		Approve: true, UserID: used.DecidedBy, Via: used.DecidedVia, Client: used.DecidedClient, At: a.CreatedAt,
+	}); err != nil {
 		return "", "", err
 	}
 	return a.ID, next.Round, nil

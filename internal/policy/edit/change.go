@@ -119,7 +119,7 @@ func same(a, b storage.Policy) bool {
 
 func sameRule(a, b storage.Rule) bool {
 	return a.Name == b.Name && a.Description == b.Description && a.Active == b.Active && a.Authorized == b.Authorized &&
-		a.Approval == b.Approval && slices.Equal(a.Actions, b.Actions) && slices.Equal(a.RolesGroups, b.RolesGroups) &&
+		a.Approval.Equal(b.Approval) && slices.Equal(a.Actions, b.Actions) && slices.Equal(a.RolesGroups, b.RolesGroups) &&
 		bytes.Equal(a.Condition, b.Condition)
 }
 

@@ -130,8 +130,21 @@ func readRule(o *validate.Object) storage.Rule {
 		Actions:     o.Texts("actions", validate.List{Min: 1, Hold: true}, validate.Text{}).Or(everything),
 		RolesGroups: o.Texts("roles_groups", validate.List{Min: 1, Hold: true}, validate.Text{}).Or(everything),
 		Condition:   o.Document("condition", 0, maxCondition).Value,
-		Approval:    storage.ApprovalChannel(o.Text("approval", validate.Text{Enum: []string{string(storage.ChannelOutOfBand)}}).Value),
+		Approval:    readApproval(o),
 	}
 	o.Only()
 	return r
+}
+
+// readApproval reads the channel that a rule demands, or an object with the people who decide in place of the caller.
+func readApproval(o *validate.Object) storage.RuleApproval {
+	channel := validate.Text{Enum: []string{string(storage.ChannelOutOfBand)}}
+	text, object := validate.TextOrObject(o, "approval", channel)
+	if object == nil {
+		return storage.RuleApproval{Channel: storage.ApprovalChannel(text.Value)}
+	}
+	by := object.Texts("by", validate.List{Flags: validate.Required, Min: 1, Max: engine.MaxApprovers, Hold: true}, validate.Text{})
+	out := object.Text("channel", channel).Or(string(storage.ChannelOutOfBand))
+	object.Only()
+	return storage.RuleApproval{Channel: storage.ApprovalChannel(out), By: by.Value}
 }

@@ -141,13 +141,28 @@ func (c *ruleCheck) subjects() {
 }
 
 func (c *ruleCheck) approval(asks bool) {
-	switch rule := c.rule; {
-	case rule.Approval == "":
-	case rule.Approval != storage.ChannelOutOfBand:
-		c.wrong(string(rule.Approval), typeEnum, "Input should be 'out_of_band'", "approval")
-	case !rule.Authorized || !asks:
+	wanted := c.rule.Approval
+	place := []any{"approval"}
+	if len(wanted.By) > 0 {
+		place = append(place, "channel")
+	}
+	switch {
+	case wanted.IsZero():
+		return
+	case wanted.Channel != storage.ChannelOutOfBand:
+		c.wrong(string(wanted.Channel), typeEnum, "Input should be 'out_of_band'", place...)
+	case !c.rule.Authorized || !asks:
 		// Otherwise a rule would look as if somebody were asked, and would grant without asking.
-		c.wrong(string(rule.Approval), typeValueError, "needs a rule that grants, with an action that ends in "+approveSuffix, "approval")
+		c.wrong(string(wanted.Channel), typeValueError, "needs a rule that grants, with an action that ends in "+approveSuffix, "approval")
+	}
+	if len(wanted.By) > MaxApprovers {
+		c.reader.report(below(c.loc, "approval", "by"), typeTooLong, "List should have at most %d items", MaxApprovers)
+		return
+	}
+	for i, entry := range wanted.By {
+		if err := wrongApprover(entry); err != nil {
+			c.wrong(entry, typeValueError, err.Error(), "approval", "by", i)
+		}
 	}
 }
 

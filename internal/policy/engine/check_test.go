@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,15 +44,34 @@ func TestCheck(t *testing.T) {
 		{"M21 roles", forSubjects(grant("r", "*"), "*", "a role, with a comma", "role:x", "group:*", "", "role:", "gr*", "a\nb"), "rules.0.roles_groups.3 value_error; rules.0.roles_groups.4 value_error; rules.0.roles_groups.5 value_error; rules.0.roles_groups.6 value_error; rules.0.roles_groups.7 value_error"},
 		{"longest role", forSubjects(grant("r", "*"), strings.Repeat("é", MaxSubject), "role:"+strings.Repeat("é", MaxSubject), strings.Repeat("é", MaxSubject+1)), "rules.0.roles_groups.2 value_error"},
 		{"role of bad UTF-8", forSubjects(grant("r", "*"), "a\xff"), "rules.0.roles_groups.0 value_error"},
-		{"approval without asking", func() storage.Rule { r := grant("r", "*"); r.Approval = "out_of_band"; return r }(), "rules.0.approval value_error"},
-		{"approval in a deny", func() storage.Rule { r := deny("r", "tools/call:x:approve"); r.Approval = "out_of_band"; return r }(), "rules.0.approval value_error"},
-		{"approval of another word", func() storage.Rule { r := grant("r", "tools/call:x:approve"); r.Approval = "in_band"; return r }(), "rules.0.approval enum"},
+		{"approval without asking", func() storage.Rule { r := grant("r", "*"); r.Approval.Channel = "out_of_band"; return r }(), "rules.0.approval value_error"},
+		{"approval in a deny", func() storage.Rule {
+			r := deny("r", "tools/call:x:approve")
+			r.Approval.Channel = "out_of_band"
+			return r
+		}(), "rules.0.approval value_error"},
+		{"approval of another word", func() storage.Rule { r := grant("r", "tools/call:x:approve"); r.Approval.Channel = "in_band"; return r }(), "rules.0.approval enum"},
 		{"approval of one of two", func() storage.Rule {
 			r := grant("r", "tools/call:x:approve", "tools/call:y")
-			r.Approval = "out_of_band"
+			r.Approval.Channel = "out_of_band"
 			return r
 		}(), ""},
-		{"approval", func() storage.Rule { r := grant("r", "tools/call:x:approve"); r.Approval = "out_of_band"; return r }(), ""},
+		{"approval by nobody's name", approvedBy(""), "rules.0.approval.by.0 value_error"},
+		{"approval by everybody", approvedBy("*"), "rules.0.approval.by.0 value_error"},
+		{"approval by a bare name", approvedBy("leads"), "rules.0.approval.by.0 value_error"},
+		{"approval by a group without a name", approvedBy("role:x", "group:"), "rules.0.approval.by.1 value_error"},
+		{"approval by many groups at once", approvedBy("group:l*"), "rules.0.approval.by.0 value_error"},
+		{"approval by a user's address", approvedBy("user:bob@example.test"), "rules.0.approval.by.0 value_error"},
+		{"approval by an id in upper case", approvedBy("user:0192F0C1-5BD2-7000-8000-0000000000AA"), "rules.0.approval.by.0 value_error"},
+		{"approval by 21", approvedBy(slices.Repeat([]string{"group:x"}, 21)...), "rules.0.approval.by too_long"},
+		{"approval by others in band", func() storage.Rule { r := approvedBy("group:x"); r.Approval.Channel = "in_band"; return r }(), "rules.0.approval.channel enum"},
+		{"approval by others of what is granted", func() storage.Rule { r := approvedBy("group:x"); r.Actions = []string{"tools/call:x"}; return r }(), "rules.0.approval value_error"},
+		{"approval by others", approvedBy("group:a b", "role:x", "user:0192f0c1-5bd2-7000-8000-0000000000aa"), ""},
+		{"approval", func() storage.Rule {
+			r := grant("r", "tools/call:x:approve")
+			r.Approval.Channel = "out_of_band"
+			return r
+		}(), ""},
 
 		{"condition is null", withCondition(`null`), "rules.0.condition dict_type"},
 		{"condition is a list", withCondition(`[]`), "rules.0.condition dict_type"},

@@ -48,7 +48,7 @@ func (s *Set) judge(ctx context.Context, c Call, explain bool) Decision {
 	}
 	if p := s.governing(c.Principal.agentID); p != nil {
 		v := j.decide(p)
-		d = Decision{Effect: v.effect, PolicyID: p.id, PolicyName: p.name, Revision: p.revision, Rule: v.rule(p), OutOfBand: v.outOfBand, Reason: v.reason(p)}
+		d = Decision{Effect: v.effect, PolicyID: p.id, PolicyName: p.name, Revision: p.revision, Rule: v.rule(p), OutOfBand: v.outOfBand(), Approvers: v.approvers, Reason: v.reason(p)}
 		if d.Values = j.values(p, v); explain {
 			d.Values = j.allValues()
 		}
@@ -58,10 +58,10 @@ func (s *Set) judge(ctx context.Context, c Call, explain bool) Decision {
 			continue
 		}
 		v := j.decide(draft)
-		if v.effect != d.Effect || v.outOfBand != d.OutOfBand {
+		if v.effect != d.Effect || v.outOfBand() != d.OutOfBand || !slices.EqualFunc(v.approvers, d.Approvers, slices.Equal) {
 			d.Shadow = append(d.Shadow, ShadowDecision{
 				PolicyID: draft.id, PolicyName: draft.name, Revision: draft.revision,
-				Effect: v.effect, Rule: v.rule(draft), OutOfBand: v.outOfBand, Reason: v.reason(draft),
+				Effect: v.effect, Rule: v.rule(draft), OutOfBand: v.outOfBand(), Approvers: v.approvers, Reason: v.reason(draft),
 			})
 		}
 	}
@@ -100,8 +100,16 @@ func (j *judge) done() {
 type verdict struct {
 	effect      Effect
 	number      int32
-	outOfBand   bool
-	conditional bool // no rule granted, and only its condition kept some grant from matching
+	demand      demand
+	approvers   [][]string // with othersDecide, for a call
+	conditional bool       // no rule granted, and only its condition kept some grant from matching
+}
+
+func (v verdict) outOfBand() bool { return v.demand != anyChannel }
+
+// asksMore reports whether a verdict that asks demands more of the decision than another verdict.
+func (v verdict) asksMore(than verdict) bool {
+	return than.effect == Allow || v.demand > than.demand || len(v.approvers) > len(than.approvers)
 }
 
 func (v verdict) rule(p *policy) string {
@@ -132,21 +140,21 @@ func (j *judge) decide(p *policy) verdict {
 	if j.eval != nil {
 		j.eval.notes = j.eval.notes[:0]
 	}
-	if n := j.first(p, found, Deny, false); n >= 0 {
+	if n := j.first(p, found, Deny, anyChannel); n >= 0 {
 		return verdict{effect: Deny, number: n}
 	}
 	if j.eval != nil {
 		j.denials = len(j.eval.notes)
 	}
 	granted := j.granted(p, found)
-	if j.principal.unknown == (Unknown{}) || granted.effect == Deny || granted.outOfBand {
+	if j.principal.unknown == (Unknown{}) || granted.effect == Deny || granted.demand != anyChannel && !p.foreign {
 		return granted
 	}
 	// A principal with known facts might have had to ask. A key must not get more than the token of its user.
 	j.wary = true
 	asked := j.asked(p, found)
 	j.wary = false
-	if asked.effect == Ask && (granted.effect == Allow || asked.outOfBand) {
+	if asked.effect == Ask && asked.asksMore(granted) {
 		return asked
 	}
 	return granted
@@ -157,7 +165,7 @@ func (j *judge) granted(p *policy, found []*posting) verdict {
 	if v := j.asked(p, found); v.effect == Ask {
 		return v
 	}
-	if n := j.first(p, found, Allow, false); n >= 0 {
+	if n := j.first(p, found, Allow, anyChannel); n >= 0 {
 		return verdict{effect: Allow, number: n}
 	}
 	if j.open {
@@ -166,21 +174,27 @@ func (j *judge) granted(p *policy, found []*posting) verdict {
 	return verdict{number: -1, conditional: j.eval != nil && len(j.eval.notes) > j.denials}
 }
 
-// asked returns the verdict of the rules that ask. A rule that demands the stricter channel decides before the others.
+// asked returns the verdict of the rules that ask. A rule that demands more decides before the others.
 func (j *judge) asked(p *policy, found []*posting) verdict {
-	if n := j.first(p, found, Ask, true); n >= 0 {
-		return verdict{effect: Ask, number: n, outOfBand: true}
+	for d := demands - 1; ; d-- {
+		if d != othersDecide || p.foreign {
+			if n := j.first(p, found, Ask, d); n >= 0 {
+				v := verdict{effect: Ask, number: n, demand: d}
+				if d == othersDecide && j.memo == nil { // no list shows who decides
+					v.approvers = j.approvers(p, found)
+				}
+				return v
+			}
+		}
+		if d == anyChannel {
+			return verdict{number: -1}
+		}
 	}
-	if n := j.first(p, found, Ask, false); n >= 0 {
-		return verdict{effect: Ask, number: n}
-	}
-	return verdict{number: -1}
 }
 
 // first returns the number of the first rule, in the order of the policy, that matches with that effect. It returns -1
-// when none does. Among rules that ask, it looks either only at those that demand the out-of-band channel, or only at
-// the others.
-func (j *judge) first(p *policy, found []*posting, e Effect, outOfBand bool) int32 {
+// when none does. Among rules that ask, it looks only at those with that demand.
+func (j *judge) first(p *policy, found []*posting, e Effect, d demand) int32 {
 	best := int32(math.MaxInt32)
 	for _, postings := range found {
 		for _, n := range *postings.list(e) {
@@ -191,7 +205,7 @@ func (j *judge) first(p *policy, found []*posting, e Effect, outOfBand bool) int
 				continue
 			}
 			r := &p.rules[n]
-			if e == Ask && r.outOfBand != outOfBand || !r.subjects.include(j.principal, e == Deny || j.wary) || !j.matches(r, e) {
+			if e == Ask && r.demand != d || !r.subjects.include(j.principal, e == Deny || j.wary) || !j.matches(r, e) {
 				continue
 			}
 			best = n

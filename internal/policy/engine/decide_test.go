@@ -12,7 +12,7 @@ import (
 )
 
 func TestDecide(t *testing.T) {
-	outOfBand := func(r storage.Rule) storage.Rule { r.Approval = storage.ChannelOutOfBand; return r }
+	outOfBand := func(r storage.Rule) storage.Rule { r.Approval.Channel = storage.ChannelOutOfBand; return r }
 	inactive := func(r storage.Rule) storage.Rule { r.Active = false; return r }
 	x := tool("x", `{"n":1}`)
 	tests := []struct {
@@ -284,14 +284,14 @@ func TestShadow(t *testing.T) {
 		agent, tool string
 		want        []ShadowDecision
 	}{
-		{"", "x", []ShadowDecision{{"stricter", "stricter", 3, Deny, "no", false, Reason{text: `Rule "no" denies it.`}}}},
+		{"", "x", []ShadowDecision{{"stricter", "stricter", 3, Deny, "no", false, nil, Reason{text: `Rule "no" denies it.`}}}},
 		{"", "y", nil},
-		{"a9", "x", []ShadowDecision{{"stricter", "stricter", 3, Deny, "no", false, Reason{text: `Rule "no" denies it.`}}}},
+		{"a9", "x", []ShadowDecision{{"stricter", "stricter", 3, Deny, "no", false, nil, Reason{text: `Rule "no" denies it.`}}}},
 		// The active policy for a1 would stay in force beside the draft for all agents.
-		{"a1", "x", []ShadowDecision{{"for a1", "for a1", 3, Ask, "asks", false, Reason{text: `Rule "asks" grants it once a human has approved.`}}}},
+		{"a1", "x", []ShadowDecision{{"for a1", "for a1", 3, Ask, "asks", false, nil, Reason{text: `Rule "asks" grants it once a human has approved.`}}}},
 		// a2 is under the policy for all agents; either draft would govern it.
 		{"a2", "x", []ShadowDecision{
-			{"stricter", "stricter", 3, Deny, "no", false, Reason{text: `Rule "no" denies it.`}}, {"for a1", "for a1", 3, Ask, "asks", false, Reason{text: `Rule "asks" grants it once a human has approved.`}},
+			{"stricter", "stricter", 3, Deny, "no", false, nil, Reason{text: `Rule "no" denies it.`}}, {"for a1", "for a1", 3, Ask, "asks", false, nil, Reason{text: `Rule "asks" grants it once a human has approved.`}},
 		}},
 	}
 	for _, test := range tests {

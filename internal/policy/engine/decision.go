@@ -47,6 +47,9 @@ type Decision struct {
 	Rule string
 	// OutOfBand reports whether a rule that asks demands that channel.
 	OutOfBand bool
+	// Approvers lists the people who decide on a call in place of the caller, see storage.Approval. It is nil when the
+	// caller does.
+	Approvers [][]string
 	// Values holds the evaluated expressions of the deciding rule's condition. For a call that no rule grants, it holds
 	// those of the grants that only their condition kept from matching. Explain puts all evaluated expressions here.
 	Values []ConditionValue
@@ -71,6 +74,7 @@ type ShadowDecision struct {
 	Effect     Effect
 	Rule       string
 	OutOfBand  bool
+	Approvers  [][]string
 	Reason     Reason
 }
 

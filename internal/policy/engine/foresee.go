@@ -108,15 +108,19 @@ func ruleName(p *policy, number int32) string {
 	return p.rules[number].name
 }
 
-// rules looks at the rules of one effect. Among the rules that ask, it names a rule that demands the out-of-band
-// channel first, as Decide does.
+// rules looks at the rules of one effect. Among the rules that ask, it names a rule with the greatest demand,
+// as Decide does.
 func (f *foresight) rules(p *policy, found []*posting, e Effect) certainty {
-	best, strict := int32(math.MaxInt32), int32(math.MaxInt32)
+	first := [demands]int32{math.MaxInt32, math.MaxInt32, math.MaxInt32} // by demand; only rules that ask have one
 	possible := false
 	for _, postings := range found {
 		for _, n := range *postings.list(e) {
 			r := &p.rules[n]
-			if n >= best && (!r.outOfBand || e != Ask || n >= strict) {
+			d := anyChannel
+			if e == Ask {
+				d = r.demand
+			}
+			if n >= first[d] {
 				continue
 			}
 			out := f.outcome(r, e)
@@ -126,20 +130,16 @@ func (f *foresight) rules(p *policy, found []*posting, e Effect) certainty {
 			}
 			possible = possible || can
 			if does {
-				best = min(best, n)
-			}
-			if does && r.outOfBand {
-				strict = min(strict, n)
+				first[d] = n
 			}
 		}
 	}
-	if e == Ask && strict != math.MaxInt32 {
-		best = strict
+	for _, n := range slices.Backward(first[:]) {
+		if n != math.MaxInt32 {
+			return certainty{n, possible}
+		}
 	}
-	if best == math.MaxInt32 {
-		best = -1
-	}
-	return certainty{best, possible}
+	return certainty{-1, possible}
 }
 
 // outcome returns the possible answers to the question whether a rule of an effect matches.

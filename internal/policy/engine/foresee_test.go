@@ -75,7 +75,7 @@ func (l Lacking) nothing() bool { return !l.Arguments && !l.Roles && !l.Claims &
 
 func strict(name string, actions ...string) storage.Rule {
 	r := grant(name, actions...)
-	r.Approval = storage.ChannelOutOfBand
+	r.Approval.Channel = storage.ChannelOutOfBand
 	return r
 }
 

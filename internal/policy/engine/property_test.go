@@ -48,7 +48,8 @@ func drawRule(t *rapid.T, name string) refRule {
 		r.Condition = mustJSON(map[string]any{"match": c.json()})
 	}
 	if rapid.IntRange(0, 3).Draw(t, "out of band") == 0 {
-		r.Approval = storage.ChannelOutOfBand
+		r.Approval.Channel = storage.ChannelOutOfBand
+		r.Approval.By = rapid.SliceOfN(rapid.SampledFrom([]string{"group:g1", "group:g2", "role:r1", "role:g1"}), 0, 2).Draw(t, "approvers")
 	}
 	return r
 }
@@ -125,6 +126,9 @@ func TestM11PropertyAgainstReference(t *testing.T) {
 					d := s.Decide(t.Context(), Call{Principal: p, Kind: k, Name: name, Arguments: mustJSON(args)})
 					if d.Effect != want || d.OutOfBand != wantOutOfBand {
 						t.Fatalf("%s %v: %+v, the reference says %v, out of band %v", call.action, args, d, want, wantOutOfBand)
+					}
+					if d.Effect == Ask && !sameApprovers(d.Approvers, refApprovers(policies, call)) || d.Effect != Ask && d.Approvers != nil {
+						t.Fatalf("%s %v: %+v, the reference says %v", call.action, args, d, refApprovers(policies, call))
 					}
 					if d.Effect != Deny && !shown || d.Effect == Deny && d.Hidden == shown || d.Effect != Deny && d.Hidden {
 						t.Fatalf("%s %v: %+v, shown %v", call.action, args, d, shown)

@@ -254,9 +254,21 @@ type refPolicy struct {
 	rules []refRule
 }
 
-// refDecide implements "How it is decided" of docs/policies.md. With unknown arguments it tells whether the item is
-// listed: Deny means that it is denied for all arguments.
+// refApprovers returns the lists of approvers of a call that asks, in any order.
+func refApprovers(policies []refPolicy, call refCall) [][]string {
+	_, _, lists := refJudge(policies, call)
+	return lists
+}
+
+// refDecide returns the effect and the channel that refJudge finds.
 func refDecide(policies []refPolicy, call refCall) (effect Effect, outOfBand bool) {
+	effect, outOfBand, _ = refJudge(policies, call)
+	return effect, outOfBand
+}
+
+// refJudge implements "How it is decided" of docs/policies.md. With unknown arguments it tells whether the item is
+// listed: Deny means that it is denied for all arguments.
+func refJudge(policies []refPolicy, call refCall) (effect Effect, outOfBand bool, lists [][]string) {
 	var governing *refPolicy
 	for i := range policies {
 		p := &policies[i]
@@ -272,12 +284,12 @@ func refDecide(policies []refPolicy, call refCall) (effect Effect, outOfBand boo
 		}
 	}
 	if governing == nil {
-		return Deny, false
+		return Deny, false, nil
 	}
 	for _, r := range governing.rules {
 		matches, _ := refMatches(r, call)
 		if !r.Authorized && matches && !slices.Contains(refPossible(r, call), wrong) {
-			return Deny, false
+			return Deny, false, nil
 		}
 	}
 	for _, r := range governing.rules {
@@ -287,13 +299,16 @@ func refDecide(policies []refPolicy, call refCall) (effect Effect, outOfBand boo
 		}
 		if matches && !plain.onlyPlain {
 			effect = Ask
-			outOfBand = outOfBand || r.Approval == storage.ChannelOutOfBand
+			if by := r.Approval.By; len(by) > 0 {
+				lists = append(lists, by)
+			}
+			outOfBand = outOfBand || r.Approval.Channel == storage.ChannelOutOfBand
 		}
 		if matches && plain.plain && effect == Deny {
 			effect = Allow
 		}
 	}
-	return effect, outOfBand
+	return effect, outOfBand, lists
 }
 
 func refPossible(r refRule, call refCall) []truth {

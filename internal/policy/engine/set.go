@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
@@ -26,6 +27,7 @@ type policy struct {
 	rules    []rule          // the active rules, in the order of the policy
 	masks    []mask          // of the subjects of each rule: a thousand rules for others are skipped without a look at any
 	calls    [callKinds]index
+	foreign  bool // some rule lets other people than the caller decide
 }
 
 // rule is one compiled rule.
@@ -33,7 +35,8 @@ type rule struct {
 	name      string
 	subjects  subjects
 	condition *condition // nil: none
-	outOfBand bool
+	demand    demand
+	approvers []string // of a rule with othersDecide, sorted
 }
 
 // Compile makes the set of a server from its policies. Active policies decide. Drafts with Shadow are judged as well,
@@ -132,7 +135,11 @@ func compilePolicy(reader *conditionReader, p *storage.Policy) (*policy, error) 
 }
 
 func (p *policy) add(reader *conditionReader, r *storage.Rule) error {
-	compiled := rule{name: r.Name, outOfBand: r.Approval == storage.ChannelOutOfBand}
+	if err := wrongApprovers(r.Approval); err != nil {
+		return err
+	}
+	compiled := rule{name: r.Name, demand: demandOf(r.Approval), approvers: slices.Compact(slices.Sorted(slices.Values(r.Approval.By)))}
+	p.foreign = p.foreign || compiled.demand == othersDecide
 	for _, entry := range r.RolesGroups {
 		if err := wrongSubject(entry); err != nil {
 			return fmt.Errorf("role or group %q: %w", entry, err)

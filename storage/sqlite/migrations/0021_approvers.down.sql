@@ -1,0 +1,3 @@
+DROP TABLE session_facts;
+DROP INDEX approvals_foreign;
+ALTER TABLE approvals DROP COLUMN approvers;
