@@ -207,7 +207,7 @@ func TestDevToken(t *testing.T) {
 		want      []string // in the message
 	}{
 		{"unknown user", []string{"--as", "mallory@example.test", "--url", d.url}, []string{"mallory@example.test", "alice@example.test", "eve@rival.test"}},
-		{"unknown agent", []string{"--as", "alice@example.test", "--agent", "stranger", "--url", d.url}, []string{"does not know the client"}},
+		{"unknown agent", []string{"--as", "alice@example.test", "--agent", "stranger", "--url", d.url}, []string{"does not know the client", "dev-agent, dev-console, dev-service"}},
 		{"a user through the service", []string{"--as", "alice@example.test", "--agent", "dev-service", "--url", d.url}, []string{"without a person", "--as"}},
 		{"nobody", []string{"--url", d.url}, []string{"--as"}},
 		{"another name of the gateway", []string{"--as", "alice@example.test", "--url", strings.Replace(d.url, "127.0.0.1", "localhost", 1)}, []string{d.url}},

@@ -45,9 +45,10 @@ type Agent struct {
 	ID             string
 	OrganizationID string
 	Application    Application
-	// WriteConfirmationsRequired and LLMGatewayEnabled are kept for clients; nothing here depends on them.
+	// WriteConfirmationsRequired makes every tool that does not say of itself that it only reads need a human's approval.
 	WriteConfirmationsRequired bool
-	LLMGatewayEnabled          bool
+	// LLMGatewayEnabled is kept for clients; nothing here depends on it.
+	LLMGatewayEnabled bool
 	// ApprovalChannel is the administrator's choice; "" means the default of the type, see Channel.
 	ApprovalChannel ApprovalChannel
 	CreatedAt       time.Time

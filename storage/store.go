@@ -85,6 +85,7 @@ type Store interface {
 	Holds
 	Conversations
 	Tasks
+	Jobs
 	Revocations
 	Logins
 	Clients
@@ -531,9 +532,39 @@ type ToolPins interface {
 	// ObserveTools pins the tools that are new and notes those that differ from their pins. It returns those whose
 	// SeenHash changed with this call. It returns ErrNotFound when the server is gone.
 	ObserveTools(ctx context.Context, organization, serverID string, tools []ObservedTool, now time.Time) (changed []ToolPin, err error)
-	// AcceptTool pins the last seen definition. It returns ErrNotFound when the tool is unknown, ConflictError on
-	// hash when the last seen definition has another hash.
-	AcceptTool(ctx context.Context, organization, serverID, name, hash, by string, now time.Time) (ToolPin, error)
+	// Tools lists tools of all servers, ordered by server id, name.
+	Tools(ctx context.Context, f ToolFilter) ([]ServerTool, error)
+	// AcceptTools pins the last seen definitions of tools, of all or of none, and returns the pins in the same order. Its
+	// ToolError is ErrNotFound when a tool is unknown, ConflictError on hash when the last seen definition has another
+	// hash.
+	AcceptTools(ctx context.Context, organization string, tools []ToolAcceptance, by string, now time.Time) ([]ToolPin, error)
+}
+
+// Jobs keeps pieces of work that take longer than a request.
+type Jobs interface {
+	// AddJob stores a queued job. It returns ErrTooManyJobs when the organization has so many queued ones already, and
+	// ErrNotFound when the user is gone.
+	AddJob(ctx context.Context, j Job, waiting int) error
+	// Job reads one job.
+	Job(ctx context.Context, organization, id string) (Job, error)
+	// Jobs lists jobs, newest first.
+	Jobs(ctx context.Context, f JobFilter) ([]Job, error)
+	// DueJobs lists jobs of all organizations that wait for somebody to begin them: queued ones, and running ones whose
+	// lease has ended. Each organization has at most share of them, and the oldest of each come first.
+	DueJobs(ctx context.Context, now time.Time, limit, share int) ([]Job, error)
+	// ClaimJob begins an attempt at a job that is due, with a lease until a time: of several nodes one gets it. It returns
+	// ErrNotFound when the job is not due any more, and ErrTooManyJobs while so many jobs of the organization run.
+	ClaimJob(ctx context.Context, organization, id, node string, running int, now, until time.Time) (Job, error)
+	// BeatJob stores how far the present attempt is, and extends its lease. It returns ErrNotFound when the attempt is not
+	// the present one any more, or the job is over.
+	BeatJob(ctx context.Context, j Job) error
+	// EndJob stores the end of the present attempt: its state, progress, result and problem, and EndedAt. A job that goes
+	// back to the queue is as it was before. It returns ErrNotFound as BeatJob does.
+	EndJob(ctx context.Context, j Job) error
+	// CancelJob ends a job that is not over. It returns ConflictError on state when it is.
+	CancelJob(ctx context.Context, organization, id string, now time.Time) (Job, error)
+	// ForgetJobs deletes the jobs of all organizations that were over by a time.
+	ForgetJobs(ctx context.Context, over time.Time) error
 }
 
 // Audits keeps the audit log. Records of writes come through WithAudit; those of calls are shipped from nodes' journals.

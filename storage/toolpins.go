@@ -2,6 +2,7 @@ package storage
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 )
 
@@ -30,3 +31,46 @@ type ObservedTool struct {
 	Hash       string
 	Definition json.RawMessage
 }
+
+// ToolState tells whether somebody has to decide about a tool.
+type ToolState string
+
+// States of tools.
+const (
+	ToolNew     ToolState = "new"     // as it was first seen, and nobody has accepted it yet
+	ToolChanged ToolState = "changed" // differs from its pin
+)
+
+// ToolFilter selects tools of all servers of an organization.
+type ToolFilter struct {
+	OrganizationID string
+	ServerID       string    // "" for all servers
+	State          ToolState // "" for all tools
+	// After is the place behind which the list begins; the zero value for its beginning.
+	After ToolPlace
+	// Limit is the largest number of tools.
+	Limit int
+}
+
+// ToolPlace is the place of a tool in the list of all servers' tools.
+type ToolPlace struct{ ServerID, Name string }
+
+// ServerTool is a pin with the slug of its server.
+type ServerTool struct {
+	ToolPin
+	Slug string
+}
+
+// ToolAcceptance names the definition of a tool that is accepted, by its hash.
+type ToolAcceptance struct{ ServerID, Name, Hash string }
+
+// ToolError tells which of several tools a write was refused for.
+type ToolError struct {
+	Index int
+	Err   error
+}
+
+func (e *ToolError) Error() string { return fmt.Sprintf("tool %d: %v", e.Index, e.Err) }
+
+// Unwrap returns the cause.
+func (e *ToolError) Unwrap() error { return e.Err }

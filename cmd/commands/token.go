@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
@@ -90,8 +92,19 @@ func (o tokenOptions) login(ctx context.Context, gateway *login.Gateway) (seal.S
 		return token, err
 	}
 	session, err := gateway.User(ctx, o.user, o.agent)
+	if known := knownAgents(); err != nil && !slices.Contains(known, o.agent) {
+		err = fmt.Errorf("%w; the agents of development mode are %s", err, strings.Join(known, ", "))
+	}
 	if err != nil {
 		return seal.Secret{}, err
 	}
 	return session.Token, nil
+}
+
+// knownAgents lists the clients of development mode.
+func knownAgents() (ids []string) {
+	for _, c := range clients.Users() {
+		ids = append(ids, c.ID)
+	}
+	return append(ids, clients.Machine().ID)
 }

@@ -51,6 +51,11 @@ func ApprovalPlace(organization, user, approval string) AD {
 	return AD{Table: "approvals", Column: "arguments", Organization: organization, User: user, Record: approval}
 }
 
+// JobPlace returns the place of the input of a job.
+func JobPlace(organization, user, job string) AD {
+	return AD{Table: "jobs", Column: "input", Organization: organization, User: user, Record: job}
+}
+
 // ProviderPlace returns the place of the secret of a model provider. It is bound to the address to which the secret
 // may be sent.
 func ProviderPlace(organization, provider, kind, baseURL string) AD {

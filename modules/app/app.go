@@ -295,6 +295,9 @@ func (a *App) Cleanup() error {
 	a.core, a.serving = nil, nil
 	a.coreMu.Unlock()
 	if core != nil {
+		if core.Jobs != nil { // it was furnished
+			core.Jobs.Close() // what it has begun goes on with the next configuration
+		}
 		core.retire()
 	}
 	return errors.Join(a.releaseCoordination(), a.releaseResources())

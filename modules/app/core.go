@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/url"
+	"os"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -24,6 +25,7 @@ import (
 	"github.com/durward-gateway/durward/internal/mcp/sighting"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/mcp/tasks"
+	"github.com/durward-gateway/durward/internal/ops/jobs"
 	"github.com/durward-gateway/durward/internal/ops/probe"
 	"github.com/durward-gateway/durward/internal/policy/evaluator"
 	"github.com/durward-gateway/durward/internal/ratelimit/admission"
@@ -113,6 +115,8 @@ type Core struct {
 	Accounts *accounts.Catalog
 	// Usage keeps the books of used models, and the budgets.
 	Usage *usage.Usage
+	// Jobs runs work that takes longer than a request.
+	Jobs *jobs.Runner
 	// Runtime asks models.
 	Runtime Runtime
 	// AgentRules holds the rules for clients that are not registered.
@@ -349,6 +353,21 @@ func (a *App) furnish(ctx context.Context, core *Core) (err error) {
 		return err
 	}
 	core.Exchanger = a.newExchanger(core)
+	core.Jobs = core.newJobs()
 	core.Connections = connections.New(core.Broker, core.Streams, core.Metrics)
 	return nil
+}
+
+// newJobs makes the runner of jobs. The data keys must be open.
+func (c *Core) newJobs() *jobs.Runner {
+	node, err := os.Hostname()
+	if err != nil {
+		node = "unknown" // it is shown to people only
+	}
+	return jobs.New(jobs.Options{
+		Store: c.Store, Vault: c.Keyring, Node: node, Now: time.Now, Log: c.Log,
+		Work: map[storage.JobKind]jobs.Work{
+			storage.JobReplay: jobs.Replay(c.Store, c.Audit.Records), storage.JobEval: jobs.Eval(c.Store, c.askFor, ErrNoRuntime, time.Now),
+		},
+	})
 }

@@ -12,10 +12,12 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/llm/smart"
 	"github.com/durward-gateway/durward/modules/app/metrics"
 	"github.com/durward-gateway/durward/modules/app/settings"
+	"github.com/durward-gateway/durward/storage"
 )
 
 const modelProviders = "durward.providers"
@@ -115,6 +117,12 @@ func (r *Runtime) Ask(ctx context.Context, call *Call, alias string, prompt smar
 		return "", ErrNoRuntime
 	}
 	return (*ask)(ctx, call, alias, prompt)
+}
+
+// askFor has a model answer a prompt on the account of the user who asked for a job, whose request has ended.
+func (c *Core) askFor(ctx context.Context, j *storage.Job, alias string, prompt smart.Prompt) (string, error) {
+	call := &Call{Core: c, Caller: &authn.Caller{OrganizationID: j.OrganizationID, UserID: j.UserID}}
+	return c.Runtime.Ask(ctx, call, alias, prompt)
 }
 
 // Asks notes the alias that a call to a model asks for, for the access log and the request's trace.

@@ -244,6 +244,7 @@ func (a *App) startServing(ctx context.Context, core *Core) error {
 		return err
 	}
 	core.Usage.Listen()
+	core.Jobs.Start() //nolint:contextcheck // it runs until the configuration is cleaned up
 	a.coreMu.Lock()
 	defer a.coreMu.Unlock()
 	a.serving = core

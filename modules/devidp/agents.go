@@ -59,7 +59,7 @@ func seedAgent(ctx context.Context, store storage.Store, organization, id string
 		return storage.Agent{}, err
 	}
 	agent, err := store.RegisterAgent(ctx, storage.Agent{
-		ID: id, OrganizationID: organization, WriteConfirmationsRequired: true, CreatedAt: now, UpdatedAt: now,
+		ID: id, OrganizationID: organization, CreatedAt: now, UpdatedAt: now,
 		Application: storage.Application{
 			ID: applicationID.String(), OrganizationID: organization, Issuer: ownerIssuer, ExternalID: client.ID, Name: client.Name,
 			Description: client.Description, Public: client.ID != clients.Service, CreatedAt: now, UpdatedAt: now,

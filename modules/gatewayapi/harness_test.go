@@ -24,6 +24,7 @@ import (
 	"github.com/durward-gateway/durward/internal/identity/caller"
 	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/llm/smart"
+	"github.com/durward-gateway/durward/internal/ops/jobs"
 	"github.com/durward-gateway/durward/internal/policy/approval"
 	"github.com/durward-gateway/durward/internal/proxy/netguard"
 	"github.com/durward-gateway/durward/internal/ratelimit/admission/admissiontest"
@@ -96,6 +97,7 @@ func newAPI(t *testing.T) *api {
 		PublicURL: publicURL, Store: a.store, Keyring: keyring, Guard: netguard.New(netguard.Policy{}),
 		Sizes: settings.Sizes{API: 1 << 20, Meta: 64 << 10}, Log: slog.New(slog.DiscardHandler),
 	}
+	a.core.Jobs = jobs.New(jobs.Options{Store: store, Vault: keyring, Node: "node", Now: now, Log: slog.New(slog.DiscardHandler)})
 	a.core.Approvals = approval.New(approval.Options{Store: store, Vault: keyring, Bell: new(approval.Bell), Clients: []string{"console"}, Now: now})
 	if a.memory, err = accounts.NewMemory(epochs, now); err != nil {
 		t.Fatal(err)

@@ -90,6 +90,8 @@ var table = routes.MustTable(
 		Gives("Makes a smart model.", smartView{}),
 	routes.At(http.MethodPost, smartsPath+"/preview", routes.Auditor, routes.OwnOrganization, routes.AuditRead, previewSmart).
 		Gives("Shows which alias a smart model would choose for an input.", previewView{}),
+	routes.At(http.MethodPost, smartPath+"/eval", routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, evalSmart).
+		Makes("Starts a job that decides about labelled examples as a smart model does, and scores the decisions.", routes.JobView{}),
 	routes.At(http.MethodGet, smartPath, routes.Auditor, routes.OwnOrganization, routes.AuditRead, getSmart).
 		Gives("Shows a smart model.", smartView{}),
 	routes.At(http.MethodPut, smartPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, updateSmart).

@@ -29,6 +29,7 @@ func (a *api) one(who *authn.Caller) map[string]string {
 	ids[providerPath] = a.models(who, "small", "large")
 	ids[mappingPath] = a.do(who, http.MethodGet, "/admin/model-mappings", nil).all()[0]["id"].(string)
 	ids[smartPath] = a.make(who, "/admin/smart-models", object{"model_alias": "smart", "slots": []object{{"model_alias": "small", "label": "s"}}})
+	ids[smartPath+"/eval"] = ids[smartPath]
 	ids[budgetPath] = a.make(who, "/admin/budgets", object{"name": "b", "scope_type": "org", "period": "day", "amount": 1})
 	return ids
 }
@@ -122,6 +123,9 @@ func TestForeignOrganization(t *testing.T) {
 				}
 			}
 			good := object{"disabled": true}
+			if r.Path == smartPath+"/eval" {
+				good = object{"examples": []object{{"input": "x", "slot": 0}}}
+			}
 			if w := a.do(a.eve, r.Method, path, good); w.status != http.StatusNotFound || !strings.Contains(w.body, `"NotFound"`) {
 				t.Errorf("%d %s", w.status, w.body)
 			}
@@ -239,6 +243,7 @@ func TestAuditEvents(t *testing.T) {
 		"POST " + p + "/admin/api-keys api_key.create", "POST " + p + "/admin/api-keys/{id}/rotate api_key.rotate", "POST " + p + "/admin/budgets budget.create",
 		"POST " + p + "/admin/model-mappings model_mapping.create", "POST " + p + "/admin/providers llm_provider.create",
 		"POST " + p + "/admin/rate-limits rate_limit.create", "POST " + p + "/admin/smart-models smart_model.create",
+		"POST " + p + "/admin/smart-models/{id}/eval smart_model.eval",
 		"POST " + p + "/user/api-keys api_key.create", "PUT " + p + "/admin/budgets/{id} budget.update",
 		"PUT " + p + "/admin/model-mappings/{id} model_mapping.update", "PUT " + p + "/admin/providers/{id} llm_provider.update",
 		"PUT " + p + "/admin/rate-limits/{id} rate_limit.update", "PUT " + p + "/admin/smart-models/{id} smart_model.update",

@@ -95,7 +95,7 @@ func listUsage(q *request) (any, error) {
 	if bucket != "" && len(by) == 1 {
 		sums = withEmptyBuckets(sums, f, bucket)
 	}
-	if q.PrefersCSV() {
+	if q.Prefers(routes.CSV) {
 		return routes.Tabular("usage", usageTable(sums, by)), nil
 	}
 	return usagesView{

@@ -83,7 +83,7 @@ func createAgent(q *request) (any, error) {
 		case !given && !described.Set() && !o.Wrong("application_directory_id") && !o.Wrong("application_directory"):
 			o.Report(validate.Missing, "Field required: application_directory_id or application_directory", "application_directory_id")
 		}
-		a.WriteConfirmationsRequired = o.Bool("write_confirmations_required", 0).Or(true)
+		a.WriteConfirmationsRequired = o.Bool("write_confirmations_required", 0).Value
 		a.LLMGatewayEnabled = o.Bool("llm_gateway_enabled", 0).Or(false)
 		a.ApprovalChannel = storage.ApprovalChannel(o.Text("approval_channel", channelText).Value)
 	}); err != nil {
@@ -197,6 +197,7 @@ type applicationView struct {
 	Name             string         `json:"name"`
 	Description      string         `json:"description"`
 	OrganizationID   string         `json:"organization_id"`
+	Issuer           string         `json:"issuer"` // of the client's tokens
 	ExternalID       string         `json:"external_id"`
 	Public           bool           `json:"public"`
 	DCR              bool           `json:"dcr"`
@@ -226,7 +227,7 @@ func viewAgent(a storage.Agent) agentView {
 		ApplicationID: of.ID, Type: a.Type(),
 		Application: applicationView{
 			ID: of.ID, CreatedAt: routes.Instant(of.CreatedAt), UpdatedAt: routes.Instant(of.UpdatedAt), Name: of.Name, Description: of.Description,
-			OrganizationID: of.OrganizationID, ExternalID: of.ExternalID, Public: of.Public, DCR: of.DCR,
+			OrganizationID: of.OrganizationID, Issuer: of.Issuer, ExternalID: of.ExternalID, Public: of.Public, DCR: of.DCR,
 			PostLoginSuccess: of.PostLoginSuccess, Callbacks: routes.List(of.Callbacks),
 		},
 		WriteConfirmationsRequired: a.WriteConfirmationsRequired, LLMGatewayEnabled: a.LLMGatewayEnabled, ApprovalChannel: a.Channel(),

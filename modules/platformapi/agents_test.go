@@ -34,10 +34,10 @@ func TestAgentShape(t *testing.T) {
 	want := object{
 		"id": made["id"], "created_at": "2026-03-01T12:00:00.000000Z", "updated_at": "2026-03-01T12:00:00.000000Z",
 		"organization_id": a.adam.OrganizationID, "application_directory_id": of["id"], "agent_type": "external",
-		"write_confirmations_required": true, "llm_gateway_enabled": false, "approval_channel": "out_of_band",
+		"write_confirmations_required": false, "llm_gateway_enabled": false, "approval_channel": "out_of_band",
 		"application_directory": object{
 			"id": of["id"], "created_at": "2026-03-01T12:00:00.000000Z", "updated_at": "2026-03-01T12:00:00.000000Z", "name": "Assistant",
-			"description": "Answers mail", "organization_id": a.adam.OrganizationID, "external_id": "client-1", "public": true, "dcr": true,
+			"description": "Answers mail", "organization_id": a.adam.OrganizationID, "issuer": issuer, "external_id": "client-1", "public": true, "dcr": true,
 			"post_login_success": true, "callbacks": []any{"https://assistant.example/callback"},
 		},
 	}
@@ -59,11 +59,11 @@ func TestAgentShape(t *testing.T) {
 	}
 	plain := a.do(a.adam, http.MethodPost, "/api/agents", object{
 		"application_directory": object{"external_id": "client-2"}, "application_directory_id": nil,
-		"write_confirmations_required": false, "llm_gateway_enabled": true, "approval_channel": "out_of_band",
+		"write_confirmations_required": true, "llm_gateway_enabled": true, "approval_channel": "out_of_band",
 	}).want(http.StatusOK)
 	of = plain["application_directory"].(object)
 	if plain["agent_type"] != "internal" || of["name"] != "client-2" || of["public"] != false || len(of["callbacks"].([]any)) != 0 ||
-		plain["write_confirmations_required"] != false || plain["llm_gateway_enabled"] != true || plain["approval_channel"] != "out_of_band" {
+		plain["write_confirmations_required"] != true || plain["llm_gateway_enabled"] != true || plain["approval_channel"] != "out_of_band" {
 		t.Errorf("%v", plain)
 	}
 	internal := a.do(a.adam, http.MethodPost, "/api/agents", object{"application_directory": object{"external_id": "client-3"}}).want(http.StatusOK)

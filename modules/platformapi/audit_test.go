@@ -47,6 +47,9 @@ func TestAuditEvents(t *testing.T) {
 		"POST /api/users/{user_id}/revoke":                          "user.revoke",
 		"POST /api/users/{user_id}/offboard":                        "user.offboard",
 		"DELETE /api/sessions/{session_id}":                         "session.delete",
+		"POST /api/tools/accept":                                    "tool.accept",
+		"POST /api/v2/policies/{policy_id}/replay":                  "policy.replay",
+		"DELETE /api/jobs/{job_id}":                                 "job.delete",
 	}
 	got := make(map[string]string)
 	for _, a := range table {

@@ -41,6 +41,7 @@ type question struct {
 type explainedCaller struct {
 	principal *engine.Principal
 	machine   bool
+	confirms  bool // the agent needs a confirmation for tools that do not only read
 	lacking   engine.Lacking
 }
 
@@ -108,8 +109,7 @@ func (x *explainer) explain(asked *question) (explanation, error) {
 	if err != nil || set == nil {
 		return v, err
 	}
-	x.judge(&v, set, asked, &who)
-	return v, nil
+	return v, x.judge(&v, &server, set, asked, &who)
 }
 
 func (x *explainer) server(ref serverRef) (storage.Server, error) {
@@ -191,12 +191,22 @@ func (q *request) draft(asked *question) (*storage.PolicyView, error) {
 }
 
 // judge notes the decision of the policies, and a refusal of the gateway in spite of it.
-func (q *request) judge(v *explanation, set *engine.Set, asked *question, who *explainedCaller) {
+func (q *request) judge(v *explanation, server *storage.Server, set *engine.Set, asked *question, who *explainedCaller) error {
 	call := engine.Call{
 		Principal: who.principal, Kind: asked.kind, Name: asked.name, Arguments: asked.arguments,
 		Open: asked.kind == engine.SSEStream && q.handler.streamsOpen,
 	}
-	v.decide(set.Explain(q.Context(), call))
+	said := set.Explain(q.Context(), call)
+	if who.confirms && asked.kind == engine.ToolsCall {
+		reads, err := q.Core.Pins.Of(server).ReadOnly(q.Context(), asked.name)
+		if err != nil {
+			return err
+		}
+		if !reads {
+			said = said.Confirmed()
+		}
+	}
+	v.decide(said)
 	v.Certain = set.Foresee(q.Context(), call, who.lacking).Certain
 	switch {
 	case v.AgentID == nil && q.Call.Core.AgentRules.RequireRegistered:
@@ -204,6 +214,7 @@ func (q *request) judge(v *explanation, set *engine.Set, asked *question, who *e
 	case v.Decision == engine.Ask.String() && who.machine:
 		v.refuse(v.Reason + " Nobody can be asked behind the token of a machine.")
 	}
+	return nil
 }
 
 // refuse notes that the gateway refuses the call, whatever the policies would decide.
@@ -298,7 +309,7 @@ func (q *request) explainedCaller(asked *question, other bool, v *explanation) (
 	if agent != nil {
 		v.AgentID = &agent.ID
 	}
-	who := explainedCaller{machine: q.Call.Caller.Machine}
+	who := explainedCaller{machine: q.Call.Caller.Machine, confirms: agent != nil && agent.WriteConfirmationsRequired}
 	v.UserID, v.Roles, v.Groups, v.RolesKnown = q.Call.Caller.UserID, q.Call.Caller.Roles, q.Call.Caller.Groups, true
 	if other {
 		u, err := q.Core.Store.User(q.Context(), q.Organization(), asked.userID)

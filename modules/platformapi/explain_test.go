@@ -1,10 +1,12 @@
 package platformapi
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
@@ -229,5 +231,38 @@ func TestRuleProblems(t *testing.T) {
 	}}).wantProblems("body.rules.0.actions.0 value_error")
 	if names := a.do(a.adam, http.MethodGet, "/api/v2/policies", nil).want(200)["data"].([]any); len(names) != 0 {
 		t.Errorf("made: %v", names)
+	}
+}
+
+// TestExplainConfirmation checks that the answer shows what an agent's write_confirmations_required demands: approval of
+// every tool but those that say, as pinned and as seen last, that they only read.
+func TestExplainConfirmation(t *testing.T) {
+	a := newAPI(t)
+	server := a.server(a.adam, "Tracker", a.entry(a.adam, nil))
+	a.do(a.adam, http.MethodPost, "/api/policy", object{"name": "p", "mcp_server_id": server, "status": "ACTIVE", "rules": []any{
+		object{"name": "all", "authorized": true, "actions": []string{"tools/call:*", "resources/read:*"}},
+		object{"name": "asks", "authorized": true, "actions": []string{"tools/call:asked:approve"}, "approval": "out_of_band"},
+		object{"name": "never", "authorized": false, "actions": []string{"tools/call:denied"}},
+	}}).want(200)
+	const reads = `,"annotations":{"readOnlyHint":true}}`
+	a.observe(server, start, map[string]string{
+		"read": `{"name":"read"` + reads, "turned": `{"name":"turned"}`, "was": `{"name":"was"` + reads, "asked": `{"name":"asked"` + reads, "denied": `{"name":"denied"}`,
+		"says": `{"name":"says","annotations":{"readOnlyHint":"true"}}`, "quotes": `{"name":"quotes","description":"\"readOnlyHint\":true"}`, "write": `{"name":"write","annotations":{"readOnlyHint":false}}`,
+	})
+	a.observe(server, start.Add(time.Hour), map[string]string{"turned": `{"name":"turned"` + reads, "was": `{"name":"was"}`})
+	strict := a.agent(a.adam, "strict")
+	a.do(a.adam, http.MethodPatch, "/api/agents/"+strict, object{"write_confirmations_required": true}).want(200)
+	lax := a.agent(a.adam, "lax")
+	for action, want := range map[string]string{
+		"tools/call:read": "allow all", "tools/call:turned": "ask write_confirmations_required", "tools/call:was": "ask write_confirmations_required",
+		"tools/call:says": "ask write_confirmations_required", "tools/call:quotes": "ask write_confirmations_required", "tools/call:write": "ask write_confirmations_required",
+		"tools/call:unknown": "ask write_confirmations_required", "tools/call:asked": "ask asks", "tools/call:denied": "deny never", "resources/read:file:///x": "allow all",
+	} {
+		for agent, want := range map[any]string{strict: want, lax: strings.Replace(want, "ask write_confirmations_required", "allow all", 1), nil: strings.Replace(want, "ask write_confirmations_required", "allow all", 1)} {
+			got := a.do(a.adam, http.MethodPost, policiesPath+"/explain", object{"server": "tracker", "action": action, "agent": agent}).want(200)
+			if said := fmt.Sprint(got["decision"], " ", got["rule"]); said != want || got["certain"] != true {
+				t.Errorf("%s of agent %v: %s, want %s: %v", action, agent, said, want, got["reason"])
+			}
+		}
 	}
 }

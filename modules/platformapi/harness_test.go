@@ -32,6 +32,7 @@ import (
 	"github.com/durward-gateway/durward/internal/mcp/pinning"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/mcp/tasks"
+	"github.com/durward-gateway/durward/internal/ops/jobs"
 	"github.com/durward-gateway/durward/internal/ops/probe"
 	"github.com/durward-gateway/durward/internal/policy/approval"
 	"github.com/durward-gateway/durward/internal/policy/evaluator"
@@ -135,13 +136,19 @@ func newAPI(t *testing.T) *api {
 		t.Fatal(err)
 	}
 	t.Cleanup(servers.Close)
+	pins, err := pinning.NewMemory(epochs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pins.Close)
 	a.core = &app.Core{
-		Evaluator: evaluator.New(evaluator.Options{Memory: servers, Store: store}), Pins: pinning.New(pinning.Options{}),
+		Evaluator: evaluator.New(evaluator.Options{Memory: servers, Store: store}), Pins: pinning.New(pinning.Options{Memory: pins, Store: store, Now: now}),
 		PublicURL: publicURL, Store: a.store, Keyring: keyring, Guard: guard, Broker: broker, Streams: &streams.Registry{}, Tasks: &tasks.Owners{Store: store, Now: now},
 		Sizes: settings.Sizes{API: 1 << 20, Meta: 64 << 10}, Log: slog.New(slog.DiscardHandler),
 		Tests:   probe.NewTests(probe.TestsOptions{Guard: guard, Counters: window.New(now), Store: a.store, Log: slog.New(slog.DiscardHandler), Now: now}),
 		Metrics: &metrics.Traffic{Connections: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "connections_total", Help: "As in the app."}, []string{"event"})},
 	}
+	a.core.Jobs = jobs.New(jobs.Options{Store: a.store, Vault: keyring, Node: "node", Now: now, Log: slog.New(slog.DiscardHandler)})
 	a.core.Readiness = readiness.New(readiness.Options{Look: a.store.Ping, Stored: true})
 	a.core.Connections = connections.New(broker, a.core.Streams, a.core.Metrics)
 	a.core.Refused = issuers.NewRefusedTokens(&a.core.Issuers, new(refused.Book), now)

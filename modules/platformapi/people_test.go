@@ -117,7 +117,7 @@ func TestUpdateAgent(t *testing.T) {
 		{object{"description": nil}, func(_, application object) { application["description"] = "" }},
 		{object{"approval_channel": "out_of_band"}, func(agent, _ object) { agent["approval_channel"] = "out_of_band" }},
 		{object{"approval_channel": nil}, func(agent, _ object) { agent["approval_channel"] = "in_band" }}, // that of its type
-		{object{"write_confirmations_required": false}, func(agent, _ object) { agent["write_confirmations_required"] = false }},
+		{object{"write_confirmations_required": true}, func(agent, _ object) { agent["write_confirmations_required"] = true }},
 	} {
 		application := want["application_directory"].(object)
 		c.want(want, application)

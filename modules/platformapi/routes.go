@@ -26,6 +26,7 @@ const (
 	policiesPath      = "/api/v2/policies"
 	policyPath        = policiesPath + "/{policy_id}"
 	toolsPath         = serverPath + "/tools"
+	allToolsPath      = "/api/tools"
 	registeredPath    = serverPath + "/registration"
 	mePath            = "/api/me"
 	usersPath         = "/api/users"
@@ -44,6 +45,8 @@ const (
 	refusedPath       = "/api/refused-tokens"
 	snippetsPath      = "/api/clients/snippets"
 	limitsPath        = "/api/limits"
+	jobsPath          = "/api/jobs"
+	jobPath           = jobsPath + "/{job_id}"
 )
 
 // table is every address that this handler serves. Beside its path a route declares who may call it, whose objects it
@@ -99,6 +102,11 @@ var table = routes.MustTable(
 		Gives("Lists the tools of a server that were seen, with what is accepted of each.", pageView[toolView]{}),
 	routes.At(http.MethodPost, toolsPath+"/accept", routes.PolicyEditor, routes.OwnOrganization, routes.AuditAdminWrite, acceptTool).
 		Gives("Accepts a tool as it was seen last.", toolView{}),
+
+	routes.At(http.MethodGet, allToolsPath, routes.PolicyEditor, routes.OwnOrganization, routes.AuditRead, listAllTools).
+		Gives("Lists the tools of all servers that were seen, or those that wait for a decision.", keyedView[serverToolView]{}),
+	routes.At(http.MethodPost, allToolsPath+"/accept", routes.PolicyEditor, routes.OwnOrganization, routes.AuditAdminWrite, acceptTools).
+		Gives("Accepts several tools as they were seen last: all of them or none.", acceptedToolsView{}),
 
 	routes.At(http.MethodGet, organizationsPath, routes.Auditor, routes.OwnOrganization, routes.AuditRead, listOrganizations).
 		Gives("Lists the organizations.", organizationsView{}),
@@ -166,6 +174,15 @@ var table = routes.MustTable(
 		Gives("Lists the revisions of a policy, newest first.", pageView[revisionView]{}),
 	routes.At(http.MethodGet, policyPath+"/shadow", routes.PolicyEditor, routes.OwnOrganization, routes.AuditRead, reportShadow).
 		Gives("Shows what a draft in the shadow would have decided otherwise.", shadowReport{}),
+	routes.At(http.MethodPost, policyPath+"/replay", routes.PolicyEditor, routes.OwnOrganization, routes.AuditAdminWrite, replayPolicy).
+		Makes("Starts a job that judges the recorded calls by a policy as it is stored, and tells what it would decide otherwise.", routes.JobView{}),
+
+	routes.At(http.MethodGet, jobsPath, routes.PolicyEditor, routes.OwnOrganization, routes.AuditRead, listJobs).
+		Gives("Lists your own jobs, newest first.", keyedView[routes.JobView]{}),
+	routes.At(http.MethodGet, jobPath, routes.PolicyEditor, routes.OwnOrganization, routes.AuditRead, getJob).
+		Gives("Shows a job, or follows it as an event stream that ends with it.", routes.JobView{}).Or(routes.Events),
+	routes.At(http.MethodDelete, jobPath, routes.PolicyEditor, routes.OwnOrganization, routes.AuditAdminWrite, cancelJob).
+		Gives("Cancels a job that is not over.", routes.JobView{}),
 
 	routes.At(http.MethodGet, approvalsPath, routes.User, routes.OwnOrganization, routes.AuditRead, listApprovals).
 		Gives("Lists held calls: your own, or those of all users for administrators and auditors.", pageView[approvalView]{}),

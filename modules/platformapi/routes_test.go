@@ -22,7 +22,7 @@ func everyRoute(f func(r *routes.Route[*request], path string), server, entry st
 	for _, a := range table {
 		for _, r := range a.Methods {
 			path := strings.NewReplacer("{server_id}", server, "{slug}", "tracker", "{id}", entry, "{agent_id}", entry, "{policy_id}", entry,
-				"{user_id}", entry, "{organization_id}", entry, "{approval_id}", entry, "{session_id}", entry, "{credential_id}", entry).Replace(r.Path)
+				"{user_id}", entry, "{organization_id}", entry, "{approval_id}", entry, "{session_id}", entry, "{credential_id}", entry, "{job_id}", entry).Replace(r.Path)
 			f(r, path)
 		}
 	}
@@ -74,7 +74,7 @@ func TestPowers(t *testing.T) {
 		switch {
 		case method == http.MethodPost && path == credentialsPath: // a credential acts as its agent: administrators make them
 			return nil
-		case strings.HasPrefix(path, oldPolicyPath), strings.HasPrefix(path, policiesPath), strings.HasPrefix(path, toolsPath):
+		case strings.HasPrefix(path, oldPolicyPath), strings.HasPrefix(path, policiesPath), strings.HasPrefix(path, toolsPath), strings.HasPrefix(path, allToolsPath), strings.HasPrefix(path, jobsPath):
 			return editor
 		case strings.HasPrefix(path, serversPath), strings.HasPrefix(path, directoryPath), strings.HasPrefix(path, agentsPath):
 			return operator
@@ -182,7 +182,11 @@ func TestForeignOrganization(t *testing.T) {
 					t.Errorf("%d %s", foreign.status, foreign.body)
 				}
 			}
-			if w := a.do(a.eve, r.Method, path, object{}); w.status != http.StatusNotFound {
+			sound := object{}
+			if r.Path == toolsPath+"/accept" {
+				sound = object{"name": "search", "hash": "x"}
+			}
+			if w := a.do(a.eve, r.Method, path, sound); w.status != http.StatusNotFound {
 				t.Errorf("%d %s", w.status, w.body)
 			}
 		})

@@ -1,8 +1,10 @@
 package platformapi
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/internal/mcp/pinning"
 	"github.com/durward-gateway/durward/internal/mcp/toolpin"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -109,6 +112,106 @@ func TestTools(t *testing.T) {
 			t.Errorf("%v", got)
 		}
 	}
+}
+
+// TestAllTools checks the list of all servers' tools: its states, its pages, and cursors that nobody was given.
+func TestAllTools(t *testing.T) {
+	a := newAPI(t)
+	entry := a.entry(a.adam, nil)
+	servers := []string{a.server(a.adam, "Tracker", entry), a.server(a.adam, "Mail", entry)}
+	slices.Sort(servers)
+	slugs := make(map[string]any)
+	for _, s := range servers {
+		slugs[s] = a.do(a.adam, http.MethodGet, "/api/servers/"+s, nil).want(200)["slug"]
+		a.observe(s, start, map[string]string{"list": `{"name":"list"}`, "search": `{"name":"search"}`})
+		a.observe(s, start, map[string]string{"search": `{"name":"search","description":"Other."}`})
+	}
+	names := func(path string) (found []string) {
+		t.Helper()
+		for path != "" {
+			got := a.do(a.adam, http.MethodGet, path, nil).want(200)
+			for _, one := range got["data"].([]any) {
+				tool := one.(object)
+				id := tool["mcp_server_id"].(string)
+				if tool["server"] != slugs[id] {
+					t.Errorf("%v", tool)
+				}
+				found = append(found, fmt.Sprint(slices.Index(servers, id), " ", tool["name"]))
+			}
+			path, _, _ = strings.Cut(path, "&cursor")
+			if next, ok := got["next_cursor"].(string); ok {
+				path += "&cursor=" + next
+			} else {
+				path = ""
+			}
+		}
+		return found
+	}
+	for query, want := range map[string]string{
+		"": "0 list,0 search,1 list,1 search", "&state=new": "0 list,1 list", "&state=changed": "0 search,1 search", "&state=withheld": "",
+		"&mcp_server_id=" + servers[1]: "1 list,1 search", "&mcp_server_id=" + servers[0] + "&state=new": "0 list",
+	} {
+		for _, limit := range []string{"?limit=1", "?limit=3", "?limit=100"} {
+			if got := strings.Join(names("/api/tools"+limit+query), ","); got != want {
+				t.Errorf("%s%s: %s, want %s", limit, query, got, want)
+			}
+		}
+	}
+	a.core.Pins = pinning.New(pinning.Options{Enforce: true})
+	if got := strings.Join(names("/api/tools?limit=1&state=withheld"), ","); got != "0 search,1 search" {
+		t.Error(got)
+	}
+	encode := base64.RawURLEncoding.EncodeToString
+	for _, hostile := range []string{
+		"x", "%00", "AAAA", servers[0], encode([]byte(servers[0][1:])), encode([]byte(strings.Repeat("x", 36) + "list")), encode([]byte(servers[0] + "\x00")),
+		encode([]byte(servers[0] + "\xff")), encode([]byte(servers[0]+"ab")) + "=", encode([]byte(servers[0]+"ab")) + "%0a",
+	} {
+		a.do(a.adam, http.MethodGet, "/api/tools?cursor="+hostile, nil).wantProblems("query.cursor value_error")
+	}
+	a.do(a.adam, http.MethodGet, "/api/tools?cursor="+strings.Repeat("A", maxToolCursor+1), nil).wantProblems("query.cursor string_too_long")
+	a.do(a.adam, http.MethodGet, "/api/tools?limit=101&state=old&server=x", nil).wantProblems("query.state enum", "query.limit less_than_equal", "query.server extra_forbidden")
+	theirs := a.do(a.eve, http.MethodGet, "/api/tools?mcp_server_id="+servers[0], nil).want(200)
+	if len(theirs["data"].([]any)) != 0 || theirs["next_cursor"] != nil {
+		t.Errorf("O01 %v", theirs)
+	}
+}
+
+// TestAcceptTools checks that several tools are accepted together or not at all.
+func TestAcceptTools(t *testing.T) {
+	a := newAPI(t)
+	server := a.server(a.adam, "Tracker", a.entry(a.adam, nil))
+	hashes := a.observe(server, start, map[string]string{"list": `{"name":"list"}`, "search": `{"name":"search"}`})
+	one := func(name, hash string) object { return object{"mcp_server_id": server, "name": name, "hash": hash} }
+	accept := func(tools ...object) answer {
+		return a.do(a.adam, http.MethodPost, "/api/tools/accept", object{"tools": tools})
+	}
+	isNew := func(want int) {
+		t.Helper()
+		if got := a.do(a.adam, http.MethodGet, "/api/tools?state=new", nil).want(200)["data"].([]any); len(got) != want {
+			t.Errorf("%d are new, want %d", len(got), want)
+		}
+	}
+	good := one("list", hashes["list"])
+	if got := accept(good, one("search", hashes["list"])).wantError(409, gateway.Conflict)["details"].(object); got["tool"] != 1.0 || got["field"] != "hash" {
+		t.Errorf("M13 %v", got)
+	}
+	if got := accept(good, good, one("Search", hashes["search"])).wantError(404, gateway.NotFound)["details"].(object); got["tool"] != 2.0 {
+		t.Errorf("%v", got)
+	}
+	if got := a.do(a.eve, http.MethodPost, "/api/tools/accept", object{"tools": []object{good}}).wantError(404, gateway.NotFound)["details"].(object); got["tool"] != 0.0 {
+		t.Errorf("O01 %v", got)
+	}
+	isNew(2)
+	a.do(a.adam, http.MethodPost, "/api/tools/accept", object{"tools": []object{}}).wantProblems("body.tools too_short")
+	accept(slices.Repeat([]object{good}, maxAccepted+1)...).wantProblems("body.tools too_long")
+	accept(object{"server_id": server, "name": 1}).wantProblems("body.tools.0.mcp_server_id missing", "body.tools.0.name string_type", "body.tools.0.hash missing", "body.tools.0.server_id extra_forbidden")
+	a.do(a.adam, http.MethodPost, "/api/tools/accept", object{"tools": []object{good}, "all": true}).wantProblems("body.all extra_forbidden")
+	isNew(2)
+	got := accept(one("search", hashes["search"]), good).want(200)["data"].([]any)
+	if len(got) != 2 || got[0].(object)["name"] != "search" || got[1].(object)["accepted_by"] != a.adam.UserID {
+		t.Errorf("%v", got)
+	}
+	isNew(0)
 }
 
 func stamp(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000000Z") }

@@ -154,7 +154,14 @@ func (h *held) renew(ctx context.Context) (refusal string) {
 		return textTrouble
 	}
 	asked := engine.Call{Principal: asking, Kind: engine.ToolsCall, Name: h.message.Name, Arguments: arguments(h.message), Checked: true}
-	h.decision = set.Decide(ctx, asked)
+	agent, err := h.agentNow(ctx)
+	if err == nil {
+		h.decision, err = h.confirmed(ctx, agent, &asked, set.Decide(ctx, asked))
+	}
+	if err != nil {
+		h.call.Core.LogFailure(h.logger, "judging a held call again", err)
+		return textTrouble
+	}
 	h.call.Judged = h.call.Judged[:0] // only the verdicts with which the call is made count
 	if v := h.withheld(ctx, h.message); v.refused() {
 		return textDeniedNow

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/gateway/inbound"
@@ -167,7 +168,11 @@ func arguments(m *jsonrpc.Message) []byte {
 
 // decided asks the policies about a message.
 func (q *request) decided(ctx context.Context, m *jsonrpc.Message, asked engine.Call) verdict {
-	d := q.set.Decide(ctx, asked)
+	d, err := q.confirmed(ctx, q.call.Agent, &asked, q.set.Decide(ctx, asked))
+	if err != nil {
+		q.call.Core.LogFailure(q.handler.logger, "judging a call", err, zap.String("server", q.call.Server.Slug))
+		return unconfirmable()
+	}
 	q.call.Note(asked, d)
 	switch {
 	case d.Effect == engine.Allow:

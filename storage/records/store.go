@@ -20,6 +20,7 @@ type Store struct {
 	holdsStore
 	conversationsStore
 	tasksStore
+	jobsStore
 	revocationsStore
 	loginsStore
 	clientsStore
@@ -45,6 +46,7 @@ type (
 	holdsStore         struct{ *work }
 	conversationsStore struct{ *work }
 	tasksStore         struct{ *work }
+	jobsStore          struct{ *work }
 	revocationsStore   struct{ *work }
 	loginsStore        struct{ *work }
 	clientsStore       struct{ *work }
@@ -69,7 +71,7 @@ func New(driver Driver, dialect Dialect) *Store {
 	w := &work{driver: driver, dialect: dialect, texts: dialect.texts()}
 	return &Store{
 		identitiesStore{w}, directoryStore{w}, serversStore{w}, connectionsStore{w}, dataKeysStore{w}, agentsStore{w},
-		policiesStore{w}, approvalsStore{w}, holdsStore{w}, conversationsStore{w}, tasksStore{w}, revocationsStore{w},
+		policiesStore{w}, approvalsStore{w}, holdsStore{w}, conversationsStore{w}, tasksStore{w}, jobsStore{w}, revocationsStore{w},
 		loginsStore{w}, clientsStore{w}, toolPinsStore{w}, auditsStore{w}, apiKeysStore{w}, rateLimitsStore{w},
 		modelsStore{w}, usageStore{w}, tablesStore{w},
 	}

@@ -11,7 +11,11 @@ const (
 	pinColumns = `organization_id, server_id, name, hash, definition, seen_hash, seen_definition, first_seen_at, changed_at, accepted_at, accepted_by`
 	pinsSQL    = `SELECT ` + pinColumns + ` FROM tool_pins WHERE organization_id = $1 AND server_id = $2 ORDER BY name`
 	pinSQL     = `SELECT ` + pinColumns + ` FROM tool_pins WHERE organization_id = $1 AND server_id = $2 AND name = $3`
-	putPinSQL  = `INSERT INTO tool_pins (` + pinColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+	toolsSQL   = `SELECT ` + pinColumns + `, (SELECT slug FROM servers WHERE servers.organization_id = tool_pins.organization_id AND servers.id = tool_pins.server_id)
+		FROM tool_pins WHERE organization_id = $1 AND (server_id, name) > ($2, $3) AND ($4 = '' OR server_id = $4)
+			AND ($5 = '' OR $5 = 'changed' AND hash <> seen_hash OR $5 = 'new' AND hash = seen_hash AND accepted_at = $6)
+		ORDER BY server_id, name LIMIT $7`
+	putPinSQL = `INSERT INTO tool_pins (` + pinColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 		ON CONFLICT (organization_id, server_id, name) DO UPDATE SET hash = excluded.hash, definition = excluded.definition,
 			seen_hash = excluded.seen_hash, seen_definition = excluded.seen_definition, changed_at = excluded.changed_at,
 			accepted_at = excluded.accepted_at, accepted_by = excluded.accepted_by`
@@ -136,24 +140,44 @@ func observed(organization, serverID string, pins []storage.ToolPin, tools []sto
 	return write, changed
 }
 
-// AcceptTool implements storage.ToolPins.
-func (s toolPinsStore) AcceptTool(ctx context.Context, organization, serverID, name, hash, by string, now time.Time) (p storage.ToolPin, err error) {
+// Tools implements storage.ToolPins. A page begins behind a key: reading it costs the same wherever it is in the list.
+func (s toolPinsStore) Tools(ctx context.Context, f storage.ToolFilter) (tools []storage.ServerTool, err error) {
+	err = s.read(ctx, f.OrganizationID, func(ctx context.Context, q Querier) (err error) {
+		tools, err = Many(ctx, q, scanTool, toolsSQL, f.OrganizationID, f.After.ServerID, f.After.Name, f.ServerID, string(f.State), time.Time{}.UnixMicro(), f.Limit)
+		return err
+	})
+	return tools, err
+}
+
+func scanTool(r Row) (t storage.ServerTool, err error) {
+	p := &t.ToolPin
+	err = r.Scan(&p.OrganizationID, &p.ServerID, &p.Name, &p.Hash, rawColumn{&p.Definition}, &p.SeenHash, rawColumn{&p.SeenDefinition},
+		timeColumn{&p.FirstSeenAt}, timeColumn{&p.ChangedAt}, timeColumn{&p.AcceptedAt}, &p.AcceptedBy, &t.Slug)
+	return t, err
+}
+
+// AcceptTools implements storage.ToolPins.
+func (s toolPinsStore) AcceptTools(ctx context.Context, organization string, tools []storage.ToolAcceptance, by string, now time.Time) (pins []storage.ToolPin, err error) {
 	err = s.write(ctx, organization, func(ctx context.Context, tx Tx) (err error) {
-		if p, err = One(ctx, tx, scanPin, pinSQL, organization, serverID, name); err != nil {
-			return err
+		pins = make([]storage.ToolPin, len(tools))
+		for i, tool := range tools {
+			p := &pins[i]
+			if *p, err = One(ctx, tx, scanPin, pinSQL, organization, tool.ServerID, tool.Name); err != nil {
+				return &storage.ToolError{Index: i, Err: err}
+			}
+			if p.SeenHash != tool.Hash {
+				return &storage.ToolError{Index: i, Err: &storage.ConflictError{Field: "hash"}}
+			}
+			p.Hash, p.Definition, p.AcceptedAt, p.AcceptedBy = p.SeenHash, p.SeenDefinition, micros(now), by
 		}
-		if p.SeenHash != hash {
-			return &storage.ConflictError{Field: "hash"}
-		}
-		p.Hash, p.Definition, p.AcceptedAt, p.AcceptedBy = p.SeenHash, p.SeenDefinition, micros(now), by
-		if err := putPins(ctx, tx, p); err != nil {
+		if err := putPins(ctx, tx, pins...); err != nil || len(pins) == 0 {
 			return err
 		}
 		_, err = tx.Change(ctx, organization)
 		return err
 	})
 	if err != nil {
-		return storage.ToolPin{}, err
+		return nil, err
 	}
-	return p, nil
+	return pins, nil
 }

@@ -120,6 +120,7 @@ func testAudit(t *testing.T, b *bundle) {
 
 // testAuditedWrites checks that each writing method records, in whatever way it writes.
 func testAuditedWrites(t *testing.T, b *bundle) {
+	job := b.newJob(b.orgA, b.userA1)
 	agent, gone := b.agent(t, b.orgA, "Agent"), b.agent(t, b.orgA, "Gone")
 	credential := agentCredential(agent)
 	noError(t, b.CreateAgentCredential(t.Context(), credential))
@@ -222,8 +223,13 @@ func testAuditedWrites(t *testing.T, b *bundle) {
 			_, err := b.ObserveTools(ctx, b.orgA, b.serverA.ID, tools, start)
 			return err
 		}},
-		{"AcceptTool", func(ctx context.Context) error {
-			_, err := b.AcceptTool(ctx, b.orgA, b.serverA.ID, "tool", "hash", "", start)
+		{"AddJob", func(ctx context.Context) error { return b.AddJob(ctx, job, someJobs) }},
+		{"CancelJob", func(ctx context.Context) error {
+			_, err := b.CancelJob(ctx, b.orgA, job.ID, start)
+			return err
+		}},
+		{"AcceptTools", func(ctx context.Context) error {
+			_, err := b.AcceptTools(ctx, b.orgA, []storage.ToolAcceptance{{ServerID: b.serverA.ID, Name: "tool", Hash: "hash"}}, "", start)
 			return err
 		}},
 		{"DeleteServer", func(ctx context.Context) error {

@@ -102,12 +102,30 @@ func testHostileText(t *testing.T, b *bundle) {
 
 			_, err = b.ObserveTools(ctx, b.orgA, v.ID, []storage.ObservedTool{{Name: text, Hash: text, Definition: json.RawMessage(text)}}, start)
 			noError(t, err)
-			pin, err := b.AcceptTool(ctx, b.orgA, v.ID, text, text, text, start)
+			accepted, err := b.AcceptTools(ctx, b.orgA, []storage.ToolAcceptance{{ServerID: v.ID, Name: text, Hash: text}}, text, start)
 			noError(t, err)
+			pin := accepted[0]
+			listed, err := b.Tools(ctx, storage.ToolFilter{OrganizationID: b.orgA, ServerID: v.ID, After: storage.ToolPlace{ServerID: v.ID}, Limit: 2})
+			noError(t, err)
+			equal(t, listed, []storage.ServerTool{{ToolPin: pin, Slug: v.Slug}})
+			listed, err = b.Tools(ctx, storage.ToolFilter{OrganizationID: b.orgA, ServerID: v.ID, After: storage.ToolPlace{ServerID: v.ID, Name: text}, State: storage.ToolState(text), Limit: 2})
+			noError(t, err)
+			equal(t, len(listed), 0)
 			pins, err := b.ToolPins(ctx, b.orgA, v.ID)
 			noError(t, err)
 			equal(t, pins, []storage.ToolPin{pin})
 			equal(t, []string{pin.Name, pin.Hash, string(pin.Definition), string(pin.SeenDefinition), pin.AcceptedBy}, []string{text, text, text, text, text})
+			j := b.newJob(b.orgA, b.userA1)
+			j.Kind, j.Subject = storage.JobKind(text), text
+			noError(t, b.AddJob(ctx, j, len(hostileTexts)))
+			j, err = b.ClaimJob(ctx, b.orgA, j.ID, text, len(hostileTexts), start, start.Add(time.Hour))
+			noError(t, err)
+			j.State, j.SealedInput, j.Result, j.Problem, j.EndedAt = storage.JobDone, nil, json.RawMessage(text), text, start
+			noError(t, b.EndJob(ctx, j))
+			over, err := b.Job(ctx, b.orgA, j.ID)
+			noError(t, err)
+			equal(t, over, j)
+			equal(t, []string{string(over.Kind), over.Subject, over.Node}, []string{text, text, text})
 			chunk := storage.AuditChunk{OrganizationID: text, Node: text, Segment: text, First: 1, Last: 2, From: start, To: start, Data: []byte(text)}
 			noError(t, b.AddAuditChunks(ctx, []storage.AuditChunk{chunk}))
 			chunks, err := b.AuditChunks(ctx, storage.AuditFilter{OrganizationID: text})

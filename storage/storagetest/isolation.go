@@ -140,8 +140,8 @@ func testIsolation(t *testing.T, b *bundle) {
 			_, err := b.ObserveTools(ctx, b.orgB, server, []storage.ObservedTool{tool("tool", "new")}, start)
 			return err
 		},
-		"AcceptTool": func(server, _, _ string) error {
-			_, err := b.AcceptTool(ctx, b.orgB, server, "tool", "hash", b.userB1, start)
+		"AcceptTools": func(server, _, _ string) error {
+			_, err := b.AcceptTools(ctx, b.orgB, []storage.ToolAcceptance{{ServerID: server, Name: "tool", Hash: "hash"}}, b.userB1, start)
 			return err
 		},
 		"OAuthClient": func(server, _, _ string) error {
@@ -463,10 +463,10 @@ func testChanges(t *testing.T, b *bundle) {
 	check("ObserveTools", err, "A")
 	_, err = b.ObserveTools(ctx, b.orgA, b.serverA.ID, []storage.ObservedTool{tool("tool", "1")}, start)
 	check("ObserveTools without a change", err)
-	_, err = b.AcceptTool(ctx, b.orgA, b.serverA.ID, "tool", "1", "", start)
-	check("AcceptTool", err, "A")
-	_, err = b.AcceptTool(ctx, b.orgA, b.serverA.ID, "tool", "2", "", start)
-	refused("AcceptTool", err)
+	_, err = b.AcceptTools(ctx, b.orgA, []storage.ToolAcceptance{{ServerID: b.serverA.ID, Name: "tool", Hash: "1"}}, "", start)
+	check("AcceptTools", err, "A")
+	_, err = b.AcceptTools(ctx, b.orgA, []storage.ToolAcceptance{{ServerID: b.serverA.ID, Name: "tool", Hash: "2"}}, "", start)
+	refused("AcceptTools", err)
 	auditing, _ := b.audited(t, b.orgA, "event")
 	check("RecordAudit", b.RecordAudit(auditing))
 	check("AddAuditChunks", b.AddAuditChunks(ctx, []storage.AuditChunk{{OrganizationID: b.orgA, First: 1, Last: 1, Data: []byte{1}}}))

@@ -2,7 +2,10 @@ package storagetest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -70,19 +73,23 @@ func testToolPins(t *testing.T, b *bundle) {
 
 	// Accepting pins the definition that was examined.
 	for _, wrong := range []string{"1", "2", ""} {
-		_, err := b.AcceptTool(ctx, b.orgA, b.serverA.ID, "a", wrong, b.userA1, start)
+		_, err := b.AcceptTools(ctx, b.orgA, []storage.ToolAcceptance{{ServerID: b.serverA.ID, Name: "b", Hash: "1"}, {ServerID: b.serverA.ID, Name: "a", Hash: wrong}}, b.userA1, start)
+		wantIndex(t, err, 1)
 		wantConflict(t, err, "hash")
 	}
 	for _, unknown := range [][3]string{{b.orgA, b.serverA.ID, "z"}, {b.orgA, b.unknown, "a"}, {b.orgB, b.serverA.ID, "a"}, {b.orgB, b.serverB.ID, "a"}} {
-		_, err := b.AcceptTool(ctx, unknown[0], unknown[1], unknown[2], "3", b.userA1, start)
+		_, err := b.AcceptTools(ctx, unknown[0], []storage.ToolAcceptance{{ServerID: unknown[1], Name: unknown[2], Hash: "3"}}, b.userA1, start)
+		wantIndex(t, err, 0)
 		wantError(t, err, storage.ErrNotFound)
 	}
-	equal(t, b.pins(t)[0], a)
-	accepted, err := b.AcceptTool(ctx, b.orgA, b.serverA.ID, "a", "3", b.userA1, start.Add(6*time.Hour+7))
+	equal(t, b.pins(t), []storage.ToolPin{a, other, twice}) // all or none
+	both := []storage.ToolAcceptance{{ServerID: b.serverA.ID, Name: "b", Hash: "1"}, {ServerID: b.serverA.ID, Name: "a", Hash: "3"}}
+	accepted, err := b.AcceptTools(ctx, b.orgA, both, b.userA1, start.Add(6*time.Hour+7))
 	noError(t, err)
 	a.Hash, a.Definition, a.AcceptedAt, a.AcceptedBy = "3", tool("a", "3").Definition, start.Add(6*time.Hour), b.userA1
-	equal(t, accepted, a)
-	equal(t, b.pins(t)[0], a)
+	other.AcceptedAt, other.AcceptedBy = a.AcceptedAt, a.AcceptedBy
+	equal(t, accepted, []storage.ToolPin{other, a})
+	equal(t, b.pins(t), []storage.ToolPin{a, other, twice})
 
 	for _, server := range []string{b.serverB.ID, b.unknown} {
 		pins, err := b.ToolPins(ctx, b.orgA, server)
@@ -97,6 +104,75 @@ func testToolPins(t *testing.T, b *bundle) {
 	noError(t, err)
 	noError(t, b.CreateServer(ctx, b.serverA))
 	equal(t, b.pins(t), nil)
+}
+
+// wantIndex checks which of several tools a write was refused for.
+func wantIndex(t *testing.T, err error, index int) {
+	t.Helper()
+	var of *storage.ToolError
+	if !errors.As(err, &of) || of.Index != index {
+		t.Errorf("error %v, want one about tool %d", err, index)
+	}
+}
+
+// testTools checks the list of all servers' tools: its order, its states, and that pages by key leave out nothing.
+func testTools(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	second := b.newServer(b.orgA, "Second", "second")
+	noError(t, b.CreateServer(ctx, second))
+	servers := []storage.Server{b.serverA, second}
+	slices.SortFunc(servers, func(a, b storage.Server) int { return strings.Compare(a.ID, b.ID) })
+	observe := func(server, hash string, names ...string) {
+		t.Helper()
+		var tools []storage.ObservedTool
+		for _, name := range names {
+			tools = append(tools, tool(name, hash))
+		}
+		_, err := b.ObserveTools(ctx, b.orgA, server, tools, start)
+		noError(t, err)
+	}
+	var all []string
+	for _, s := range servers {
+		observe(s.ID, "1", "accepted", "changed", "new")
+		observe(s.ID, "2", "changed")
+		_, err := b.AcceptTools(ctx, b.orgA, []storage.ToolAcceptance{{ServerID: s.ID, Name: "accepted", Hash: "1"}}, b.userA1, start)
+		noError(t, err)
+		all = append(all, s.Slug+" accepted", s.Slug+" changed", s.Slug+" new")
+	}
+	_, err := b.ObserveTools(ctx, b.orgB, b.serverB.ID, []storage.ObservedTool{tool("foreign", "1")}, start)
+	noError(t, err)
+	for limit := 1; limit <= 7; limit++ {
+		for state, want := range map[storage.ToolState][]string{
+			"": all, storage.ToolNew: {all[2], all[5]}, storage.ToolChanged: {all[1], all[4]}, "other": nil,
+		} {
+			for _, of := range []storage.ToolFilter{{}, {ServerID: servers[1].ID}, {ServerID: b.serverB.ID}, {ServerID: b.unknown}} {
+				of.OrganizationID, of.State, of.Limit = b.orgA, state, limit
+				var got []string
+				for {
+					page, err := b.Tools(ctx, of)
+					noError(t, err)
+					for _, one := range page {
+						got = append(got, one.Slug+" "+one.Name)
+						of.After = storage.ToolPlace{ServerID: one.ServerID, Name: one.Name}
+					}
+					if len(page) < limit {
+						break
+					}
+				}
+				wanted := want
+				switch of.ServerID {
+				case "":
+				case servers[1].ID:
+					wanted = want[len(want)/2:]
+				default:
+					wanted = nil
+				}
+				if !slices.Equal(got, wanted) {
+					t.Errorf("limit %d, state %q, server %q: %q, want %q", limit, state, of.ServerID, got, wanted)
+				}
+			}
+		}
+	}
 }
 
 // testToolPinRace checks that concurrent first sights make one pin, and that the others differ from it.

@@ -52,8 +52,8 @@ func (m *Memory) standingOf(ctx context.Context, p *person) (standing, error) {
 			return s, nil
 		}
 		client := storage.Agent{
-			OrganizationID: who.OrganizationID, WriteConfirmationsRequired: true,
-			Application: storage.Application{OrganizationID: who.OrganizationID, Issuer: who.Issuer, ExternalID: who.Agent, Name: p.agentName(), DCR: true},
+			OrganizationID: who.OrganizationID,
+			Application:    storage.Application{OrganizationID: who.OrganizationID, Issuer: who.Issuer, ExternalID: who.Agent, Name: p.agentName(), DCR: true},
 		}
 		s.agent, err = m.agents.Get(ctx, cache.NewKey(who.OrganizationID, "agent", who.Issuer, who.Agent, registers), func(ctx context.Context) (*storage.Agent, error) {
 			return m.agentOf(ctx, client, p.register)

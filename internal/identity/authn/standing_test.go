@@ -85,7 +85,7 @@ func TestAgentsRegisterThemselves(t *testing.T) {
 	b := d.settled(d.issuer.Sign(nil))
 	a := b.Agent()
 	if a == nil || a.Type() != storage.AgentExternal || a.Channel() != storage.ChannelOutOfBand || a.Application.ExternalID != "agent" ||
-		a.Application.Issuer != authntest.IssuerID || a.Application.Name != "agent" || !a.WriteConfirmationsRequired || a.OrganizationID != b.Caller().OrganizationID {
+		a.Application.Issuer != authntest.IssuerID || a.Application.Name != "agent" || a.WriteConfirmationsRequired || a.OrganizationID != b.Caller().OrganizationID {
 		t.Fatalf("%+v", a)
 	}
 	if a.ID == "" || a.Application.ID == "" || a.ID == a.Application.ID {

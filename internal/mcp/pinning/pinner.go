@@ -99,6 +99,16 @@ func (t *Tools) Definition(ctx context.Context, name string) (string, error) {
 	return t.watch.Definition(pins, name), nil
 }
 
+// ReadOnly reports whether a tool says of itself that it changes nothing (MCP's readOnlyHint), both as it is pinned and as
+// it was seen last. It is false for a tool that is not known.
+func (t *Tools) ReadOnly(ctx context.Context, name string) (bool, error) {
+	pins, err := t.pins(ctx)
+	if err != nil {
+		return false, err
+	}
+	return t.watch.ReadOnly(pins, name), nil
+}
+
 // Mirrors returns the arguments of a tool that are sent in headers, by its newest definition. Errors are the store's.
 func (t *Tools) Mirrors(ctx context.Context, name string) (param.Tool, error) {
 	pins, err := t.pins(ctx)

@@ -1,6 +1,8 @@
 package toolpin
 
 import (
+	"bytes"
+
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
@@ -10,6 +12,12 @@ type About struct {
 	Title, Description string
 	// Hints holds the annotations that the server has set, by their names in MCP, such as readOnlyHint.
 	Hints map[string]bool
+}
+
+// readOnly reports whether a stored definition has the hint that its tool changes nothing. Definitions are canonical: most
+// of those without the hint need not be read.
+func readOnly(definition []byte) bool {
+	return bytes.Contains(definition, []byte(`"readOnlyHint":true`)) && AboutOf(definition).Hints["readOnlyHint"]
 }
 
 // AboutOf reads these texts from a stored definition. For a definition that was too long to store it returns none.

@@ -103,7 +103,7 @@ func (o *Observation) End(now time.Time) List {
 			delete(o.watch.latest, name)
 			continue
 		}
-		o.watch.see(o.pins, name, latest{hash: cmp.Or(o.second[name], tool.Hash), mirrors: mirrors(tool.Definition)})
+		o.watch.see(o.pins, name, latest{hash: cmp.Or(o.second[name], tool.Hash), mirrors: mirrors(tool.Definition), readOnly: o.second[name] == "" && readOnly(tool.Definition)})
 		due, copies := Noted{Suspicious: Suspicious(tool.Definition)}, 1
 		switch {
 		case !known:

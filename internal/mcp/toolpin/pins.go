@@ -46,6 +46,7 @@ type pin struct {
 	hash, seen string
 	changedAt  time.Time
 	mirrors    *param.Tool // by the last seen version; nil: not known
+	readOnly   bool        // by both versions, see readOnly
 }
 
 // NewPins makes Pins from the store's records.
@@ -53,9 +54,11 @@ func NewPins(stored []storage.ToolPin) *Pins {
 	p := &Pins{byName: make(map[string]pin, len(stored)), known: make(map[string][sha256.Size]byte)}
 	for i := range stored {
 		s := &stored[i]
-		one := pin{hash: s.Hash, seen: s.SeenHash, changedAt: s.ChangedAt, mirrors: mirrors(s.SeenDefinition)}
+		one := pin{hash: s.Hash, seen: s.SeenHash, changedAt: s.ChangedAt, mirrors: mirrors(s.SeenDefinition), readOnly: readOnly(s.Definition)}
 		if one.seen == one.hash {
 			one.seen = one.hash // one string for both
+		} else if one.readOnly {
+			one.readOnly = readOnly(s.SeenDefinition)
 		}
 		p.byName[s.Name] = one
 		p.size += len(s.Definition) + len(s.SeenDefinition)

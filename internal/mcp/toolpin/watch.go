@@ -40,8 +40,9 @@ type Watch struct {
 
 // latest holds the parts of a definition that are kept.
 type latest struct {
-	hash    string
-	mirrors *param.Tool
+	hash     string
+	mirrors  *param.Tool
+	readOnly bool
 }
 
 // see records the last seen version of a tool that differs from the store's. The caller holds the lock.
@@ -92,6 +93,16 @@ func (w *Watch) Mirrors(p *Pins, name string) param.Tool {
 		return param.Tool{}
 	}
 	return *tool
+}
+
+// ReadOnly reports whether a tool says of itself that it changes nothing: by its pin, and by its last seen version. A tool
+// that was never seen says nothing.
+func (w *Watch) ReadOnly(p *Pins, name string) bool {
+	stored, known := p.byName[name]
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last, noted := w.latest[name]
+	return (known || noted) && (!known || stored.readOnly) && (!noted || last.readOnly)
 }
 
 // Withheld reports whether a tool is known to differ from its pin. A tool that was never listed is not withheld, unless

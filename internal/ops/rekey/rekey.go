@@ -112,6 +112,9 @@ var columns = []sealedColumn{
 	{"logins", "sealed_id_token", func(f func(string) string) seal.AD {
 		return seal.IDTokenPlace(f("organization_id"), f("user_id"), f("id"))
 	}},
+	{"jobs", "sealed_input", func(f func(string) string) seal.AD {
+		return seal.JobPlace(f("organization_id"), f("user_id"), f("id"))
+	}},
 	{"signing_keys", "sealed", func(f func(string) string) seal.AD { return seal.SigningKeyPlace(f("id")) }},
 	{"llm_providers", "sealed_secret", func(f func(string) string) seal.AD {
 		return seal.ProviderPlace(f("organization_id"), f("id"), f("kind"), f("base_url"))

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -399,5 +400,37 @@ func TestCheckStops(t *testing.T) {
 	rule := grant("g", many...)
 	if got := len(Check([]storage.Rule{rule, grant("g", "y")})); got != maxProblems {
 		t.Errorf("%d problems", got)
+	}
+}
+
+// TestConfirmed checks that a confirmation that the agent needs makes what is allowed ask, and nothing else weaker or
+// stricter; of the drafts in the shadow those stay that would still have decided otherwise.
+func TestConfirmed(t *testing.T) {
+	shadow := []ShadowDecision{{PolicyID: "d", Effect: Deny}, {PolicyID: "a", Effect: Ask}, {PolicyID: "o", Effect: Ask, OutOfBand: true}, {PolicyID: "l", Effect: Allow, Rule: "r"}}
+	for _, tc := range []struct {
+		d      Decision
+		effect Effect
+		rule   string
+		shadow string
+	}{
+		{Decision{Effect: Allow, Rule: "r", PolicyID: "p", Shadow: shadow[:3]}, Ask, RuleConfirmation, "d,o"},
+		{Decision{Effect: Ask, Rule: "r", PolicyID: "p", Shadow: slices.Concat(shadow[:1], shadow[2:])}, Ask, "r", "d,o"},
+		{Decision{Effect: Ask, Rule: "r", PolicyID: "p", OutOfBand: true, Shadow: slices.Concat(shadow[:2], shadow[3:])}, Ask, "r", "d,a,l"},
+		{Decision{Effect: Deny, Hidden: true, PolicyID: "p", Shadow: shadow[1:]}, Deny, "", "a,o,l"},
+	} {
+		got := tc.d.Confirmed()
+		var left []string
+		for _, s := range got.Shadow {
+			left = append(left, s.PolicyID)
+			if s.Effect == Allow {
+				t.Errorf("%+v allows", s)
+			}
+		}
+		if got.Effect != tc.effect || got.Rule != tc.rule || got.PolicyID != "p" || got.OutOfBand != tc.d.OutOfBand || got.Hidden != tc.d.Hidden || strings.Join(left, ",") != tc.shadow {
+			t.Errorf("%+v: %+v", tc.d, got)
+		}
+		if got.Reason.String() == "" && tc.d.Effect == Allow {
+			t.Error("no reason")
+		}
 	}
 }

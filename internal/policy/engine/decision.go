@@ -58,6 +58,30 @@ type Decision struct {
 	Shadow []ShadowDecision
 }
 
+// RuleConfirmation is the name, in the place of a rule's, of an agent's write_confirmations_required: see Confirmed.
+const RuleConfirmation = "write_confirmations_required"
+
+var reasonConfirmation = Reason{text: "It is granted once a human has approved: the agent needs a confirmation for every tool that does not say of itself that it only reads."}
+
+// Confirmed returns the decision on a call that a human must confirm whatever the policies say: one that they allow asks,
+// all others stay as they are. Drafts in the shadow would have led to the same confirmation.
+func (d Decision) Confirmed() Decision {
+	if d.Effect == Allow {
+		d.Effect, d.Rule, d.Reason = Ask, RuleConfirmation, reasonConfirmation
+	}
+	var shadow []ShadowDecision
+	for _, s := range d.Shadow {
+		if s.Effect == Allow {
+			s.Effect, s.Rule, s.Reason = Ask, RuleConfirmation, reasonConfirmation
+		}
+		if s.Effect != d.Effect || s.OutOfBand != d.OutOfBand {
+			shadow = append(shadow, s)
+		}
+	}
+	d.Shadow = shadow
+	return d
+}
+
 // ConditionValue is the result of one expression.
 type ConditionValue struct {
 	Rule  string

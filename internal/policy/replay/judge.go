@@ -133,6 +133,9 @@ func (j *Judge) Judge(ctx context.Context, e *storage.AuditEntry) (Verdict, Diff
 	if !said.Certain {
 		return Unjudged, Difference{}, missing, nil
 	}
+	if said.Effect == engine.Allow && former.Decision == "ask" && former.Rule == engine.RuleConfirmation {
+		said.Effect = engine.Ask // the agent's own rule asked, whatever policies allow
+	}
 	if passes(former.Decision) == said.Effect {
 		return Same, Difference{}, Missing{}, nil
 	}

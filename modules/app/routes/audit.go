@@ -20,7 +20,7 @@ var auditKinds = map[AuditClass]storage.AuditKind{
 var resources = map[string]string{
 	"api": "", "v2": "", "by-slug": "", "llm-gateway": "", "admin": "", "user": "",
 	"servers": "server", "server-directory": "directory_entry", "agents": "agent", "policy": "policy", "policies": "policy", "users": "user", "organizations": "organization",
-	"approvals": "approval", "sessions": "session",
+	"approvals": "approval", "sessions": "session", "tools": "tool", "jobs": "job",
 	"api-keys": "api_key", "rate-limits": "rate_limit", "smart-models": "smart_model", "providers": "llm_provider",
 	"model-mappings": "model_mapping", "budgets": "budget",
 }

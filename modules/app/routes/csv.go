@@ -11,9 +11,12 @@ import (
 // CSV is the type of tables of text.
 const CSV = "text/csv"
 
-// PrefersCSV reports whether a client would rather have a table than JSON: its Accept names text/csv, with a greater weight
-// than JSON if it names both. Wildcards are JSON.
-func (q *Request) PrefersCSV() bool {
+// Events is the type of event streams.
+const Events = "text/event-stream"
+
+// Prefers reports whether a client would rather have another type than JSON: its Accept names it, with a greater weight than
+// JSON if it names both. Wildcards are JSON.
+func (q *Request) Prefers(media string) bool {
 	weights := make(map[string]float64)
 	for _, value := range q.HTTP.Header.Values("Accept") {
 		for kind := range strings.SplitSeq(value, ",") {
@@ -30,7 +33,7 @@ func (q *Request) PrefersCSV() bool {
 			weights[name] = max(weights[name], weight)
 		}
 	}
-	return weights[CSV] > weights[jsonMedia]
+	return weights[media] > weights[jsonMedia]
 }
 
 // Tabular returns the result of a route that answers with a table. The first row has the names of the columns.

@@ -12,6 +12,8 @@ var groups = map[string]openapi.Tag{
 	"servers":          {Name: "servers", Description: "MCP servers, your connections to them, and their tools."},
 	"server-directory": {Name: "server directory", Description: "The entries from which servers are made."},
 	"agents":           {Name: "agents", Description: "OAuth clients that policies can name, and their credentials."},
+	"tools":            {Name: "tools", Description: "The tools of all servers, with what is accepted of each."},
+	"jobs":             {Name: "jobs", Description: "Work that takes longer than a request."},
 	"clients":          {Name: "clients", Description: "The setup of MCP clients."},
 	"policies":         {Name: "policies", Description: "The rules that decide on calls."},
 	"policy":           {Name: "policies", Description: "The rules that decide on calls."},
