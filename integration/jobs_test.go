@@ -147,3 +147,44 @@ func (g *gateway) follows(t *testing.T, token, id string) {
 		t.Errorf("%v: %s", err, text)
 	}
 }
+
+// TestSuggestedPolicy checks that a policy from recorded calls, put to use as it is given, lets the same calls through and
+// nothing beside them.
+func TestSuggestedPolicy(t *testing.T) {
+	t.Parallel()
+	g := startGateway(t, settings{identity: namedRoles})
+	s := g.createServer(newMCPServer(t, nil).url, nil)
+	editor, users := g.token(bob.with(claims{"roles": []string{"editor"}})), map[string]string{"alice": g.token(alice), "bob": g.token(bob)}
+	call := func(user, tool string) string {
+		t.Helper()
+		return string(g.mcp(users[user], s, g.initialize(users[user], s), fmt.Sprintf(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":%q,"arguments":{"text":"x"}}}`, tool)).want(t, http.StatusOK).body)
+	}
+	call("alice", "echo")
+	call("bob", "upper")
+	var ids []any
+	for _, one := range g.object(g.token(admin), http.MethodGet, "/api/audit?kind=call&tool=echo", nil)["data"].([]any) {
+		ids = append(ids, one.(members)["id"])
+	}
+	const path = "/api/v2/policies/suggest"
+	for _, who := range []string{users["alice"], g.token(bob.with(claims{"roles": []string{"operator"}})), g.token(bob.with(claims{"roles": []string{"auditor"}}))} {
+		g.send(http.MethodPost, path, who, members{"audit_ids": ids}).wantError(t, http.StatusForbidden, "Forbidden")
+	}
+	suggested := g.object(editor, http.MethodPost, path, members{"audit_ids": ids})
+	policy, _ := suggested["policy"].(members)
+	if suggested["calls"] != 1.0 || policy["status"] != "DRAFT" {
+		t.Fatalf("%v", suggested)
+	}
+	active := g.object(editor, http.MethodGet, "/api/v2/policies?status=ACTIVE", nil)["data"].([]any)[0].(members)["id"].(string)
+	g.api(editor, http.MethodPut, "/api/policy/disable?id="+active, nil)
+	var made struct{ Policy struct{ ID string } }
+	g.api(editor, http.MethodPost, "/api/v2/policies", policy).decode(t, &made)
+	g.api(editor, http.MethodPut, "/api/policy/enable?id="+made.Policy.ID, nil)
+	if got := call("alice", "echo"); strings.Contains(got, "error") {
+		t.Errorf("the recorded call: %s", got)
+	}
+	for user, tool := range map[string]string{"alice": "upper", "bob": "echo"} {
+		if got := call(user, tool); !strings.Contains(got, "Unknown tool") && !strings.Contains(got, "Denied by policy") {
+			t.Errorf("%s may call %s: %s", user, tool, got)
+		}
+	}
+}

@@ -49,6 +49,7 @@ func TestAuditEvents(t *testing.T) {
 		"DELETE /api/sessions/{session_id}":                         "session.delete",
 		"POST /api/tools/accept":                                    "tool.accept",
 		"POST /api/v2/policies/{policy_id}/replay":                  "policy.replay",
+		"POST /api/v2/policies/suggest":                             "policy.suggest",
 		"DELETE /api/jobs/{job_id}":                                 "job.delete",
 	}
 	got := make(map[string]string)

@@ -160,6 +160,8 @@ var table = routes.MustTable(
 		Gives("Checks a policy without keeping it.", validationView{}),
 	routes.At(http.MethodPost, policiesPath+"/explain", routes.User, routes.OwnOrganization, routes.AuditRead, explainPolicies).
 		Gives("Shows the decision of the policies on a call, or on each of several, and its reason, without making the call.", explained{}),
+	routes.At(http.MethodPost, policiesPath+"/suggest", routes.PolicyEditor, routes.OwnOrganization, routes.AuditAdminWrite, suggestPolicy).
+		Gives("Makes the narrowest policy that allows exactly some recorded calls, without keeping it.", suggestion{}),
 	routes.At(http.MethodGet, policiesPath+"/summary", routes.User, routes.OwnOrganization, routes.AuditRead, summarizePolicies).
 		Gives("Counts the policies by their status.", summaryView{}),
 	routes.At(http.MethodGet, policiesPath+"/filter-definitions", routes.User, routes.OwnOrganization, routes.AuditRead, policyFilters).
