@@ -1,2 +1,0 @@
--- oldest writer: 3
-SELECT 1; -- nothing
