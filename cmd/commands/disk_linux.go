@@ -6,15 +6,6 @@ import (
 	"syscall"
 )
 
-// diskSpace returns the free space for this user, and the size, of the file system of a path, in bytes.
-func diskSpace(path string) (free, size uint64, err error) {
-	var s syscall.Statfs_t
-	if err := syscall.Statfs(path, &s); err != nil {
-		return 0, 0, err
-	}
-	return s.Bavail * uint64(s.Bsize), s.Blocks * uint64(s.Bsize), nil
-}
-
 // heldBy reports whether a file belongs to another user, who gave this one access, and whether its file system is
 // mounted read-only. For root the first is always false: root needs no such access, and reads the files of the
 // gateway's user.

@@ -18,6 +18,7 @@ import (
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 
+	"github.com/durward-gateway/durward/internal/ops/diskspace"
 	"github.com/durward-gateway/durward/internal/ops/doctor"
 	"github.com/durward-gateway/durward/internal/proxy/netguard"
 	"github.com/durward-gateway/durward/internal/ratelimit/cluster/valkey"
@@ -278,7 +279,7 @@ func examineDisk(config *gatewayConfig, r *doctor.Report) {
 	for !exists(there) && filepath.Dir(there) != there {
 		there = filepath.Dir(there)
 	}
-	free, size, err := diskSpace(there)
+	free, size, err := diskspace.Of(there)
 	if err != nil {
 		r.Add("disk", doctor.Finding{Severity: doctor.Warning, Found: fmt.Sprintf("how much space is left where %s is cannot be told: %v", directory, err), Mend: "Look with df."})
 	} else {

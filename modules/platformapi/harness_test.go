@@ -29,6 +29,7 @@ import (
 	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/identity/caller"
 	"github.com/durward-gateway/durward/internal/identity/refused"
+	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/mcp/pinning"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/mcp/tasks"
@@ -148,6 +149,12 @@ func newAPI(t *testing.T) *api {
 		Tests:   probe.NewTests(probe.TestsOptions{Guard: guard, Counters: window.New(now), Store: a.store, Log: slog.New(slog.DiscardHandler), Now: now}),
 		Metrics: &metrics.Traffic{Connections: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "connections_total", Help: "As in the app."}, []string{"event"})},
 	}
+	models, err := accounts.NewMemory(epochs, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(models.Close)
+	a.core.Accounts = accounts.New(accounts.Options{Base: new(accounts.Base), Memory: models, Store: a.store, Vault: keyring})
 	a.core.Jobs = jobs.New(jobs.Options{Store: a.store, Vault: keyring, Node: "node", Now: now, Log: slog.New(slog.DiscardHandler)})
 	a.core.Readiness = readiness.New(readiness.Options{Look: a.store.Ping, Stored: true})
 	a.core.Connections = connections.New(broker, a.core.Streams, a.core.Metrics)

@@ -45,6 +45,7 @@ const (
 	refusedPath       = "/api/refused-tokens"
 	snippetsPath      = "/api/clients/snippets"
 	limitsPath        = "/api/limits"
+	healthDetailPath  = "/api/health/detail"
 	jobsPath          = "/api/jobs"
 	jobPath           = jobsPath + "/{job_id}"
 )
@@ -60,6 +61,9 @@ var table = routes.MustTable(
 		Gives("Says whether requests should be sent here.", healthView{}),
 	routes.At(http.MethodHead, paths.Ready, routes.Public, routes.NoOrganization, routes.AuditNone, ready).
 		Gives("Says whether requests should be sent here.", healthView{}).Named("readyHead"),
+
+	routes.At(http.MethodGet, healthDetailPath, routes.Operator, routes.OwnOrganization, routes.AuditRead, healthDetail).
+		Gives("Tells how each part of the node that answers is, in words.", healthDetailView{}),
 
 	routes.At(http.MethodGet, paths.OpenAPI, routes.Public, routes.NoOrganization, routes.AuditNone, describeAPI).
 		Gives("Describes this API.", map[string]any{}),

@@ -76,7 +76,7 @@ func TestPowers(t *testing.T) {
 			return nil
 		case strings.HasPrefix(path, oldPolicyPath), strings.HasPrefix(path, policiesPath), strings.HasPrefix(path, toolsPath), strings.HasPrefix(path, allToolsPath), strings.HasPrefix(path, jobsPath):
 			return editor
-		case strings.HasPrefix(path, serversPath), strings.HasPrefix(path, directoryPath), strings.HasPrefix(path, agentsPath):
+		case strings.HasPrefix(path, serversPath), strings.HasPrefix(path, directoryPath), strings.HasPrefix(path, agentsPath), path == healthDetailPath:
 			return operator
 		}
 		return nil

@@ -84,6 +84,9 @@ func (r *Recorder) Open() (*audit.Trail, error) {
 	return t, nil
 }
 
+// Directory returns the directory of the journal.
+func (r *Recorder) Directory() string { return r.place.Dir }
+
 // Opened returns the trail, nil when nothing has opened it yet.
 func (r *Recorder) Opened() *audit.Trail { return r.trail.opened.Load() }
 

@@ -178,6 +178,17 @@ func (s *KeySet) Close() {
 	s.running.Wait()
 }
 
+// Standing returns when the present keys were fetched, zero when there are none, and the error of the last fetch, nil when
+// it succeeded. It fetches nothing.
+func (s *KeySet) Standing() (fetched time.Time, failure error) {
+	if set := s.current.Load(); set != nil {
+		fetched = set.at
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fetched, s.failure
+}
+
 // Key implements KeySource. It waits for a fetch only where it must, until ctx is done.
 func (s *KeySet) Key(ctx context.Context, kid, alg string) (any, error) {
 	set, fetched, err := s.usable(ctx)

@@ -336,3 +336,14 @@ func audiences(aud strictjson.Value) ([]strictjson.Value, error) {
 	}
 	return nil, invalid("aud is neither a string nor an array")
 }
+
+// KeysStanding returns what the key source knows of its keys, as KeySet.Standing does. ok is false for a source whose keys
+// are known from the start.
+func (v *Verifier) KeysStanding() (fetched time.Time, failure error, ok bool) { //nolint:revive // the error is a fact, and not of this call
+	source, ok := v.keys.(interface{ Standing() (time.Time, error) })
+	if !ok {
+		return time.Time{}, nil, false
+	}
+	fetched, failure = source.Standing()
+	return fetched, failure, true
+}

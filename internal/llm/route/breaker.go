@@ -85,6 +85,14 @@ type Pass struct {
 	probe    bool
 }
 
+// Paused reports whether a provider gets no calls at present, but for probes.
+func (b *Breakers) Paused(k Key) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f := b.failing[k]
+	return f != nil && !f.until.IsZero()
+}
+
 // Enter lets a call through to a provider, or reports that the provider is paused.
 func (b *Breakers) Enter(k Key) (Pass, bool) {
 	b.mu.Lock()

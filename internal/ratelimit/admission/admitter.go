@@ -86,6 +86,9 @@ func (a *Admitter) FailsOpen() bool {
 	return a != nil && a.coordinator != nil && a.coordinator.FailsOpen()
 }
 
+// Shared reports whether this node counts together with others.
+func (a *Admitter) Shared() bool { return a != nil && a.coordinator != nil }
+
 // Degraded reports whether this node counts alone although it should count with others.
 func (a *Admitter) Degraded() bool {
 	return a != nil && a.coordinator != nil && a.coordinator.Degraded()

@@ -74,6 +74,9 @@ func (k *KeySet) Key(ctx context.Context, kid, alg string) (any, error) {
 	return k.set.Key(ctx, kid, alg)
 }
 
+// Standing returns what is known of the keys, see token.KeySet.
+func (k *KeySet) Standing() (fetched time.Time, failure error) { return k.set.Standing() }
+
 // Release gives the key set back.
 func (k *KeySet) Release() error {
 	_, err := pool.Delete(k.poolKey)

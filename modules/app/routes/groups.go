@@ -32,8 +32,9 @@ var groups = map[string]openapi.Tag{
 	"providers":        {Name: "providers", Description: "LLM providers, and the accounts at them."},
 	"model-mappings":   {Name: "model aliases", Description: "Names under which callers ask for models."},
 	"smart-models":     {Name: "smart models", Description: "Models that choose another one for each request."},
-	"healthz":          {Name: "health", Description: "Checks of the process, for load balancers."},
-	"readyz":           {Name: "health", Description: "Checks of the process, for load balancers."},
+	"health":           {Name: "health", Description: "Checks of the process, and what its parts say of themselves."},
+	"healthz":          {Name: "health", Description: "Checks of the process, and what its parts say of themselves."},
+	"readyz":           {Name: "health", Description: "Checks of the process, and what its parts say of themselves."},
 	"docs":             {Name: "description", Description: "The description of this API."},
 	"openapi.json":     {Name: "description", Description: "The description of this API."},
 }

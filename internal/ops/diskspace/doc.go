@@ -1,0 +1,2 @@
+// Package diskspace tells how much room file systems have.
+package diskspace
