@@ -20,7 +20,7 @@ import (
 // consoleRoutes are the console's screens, and their parts.
 var consoleRoutes = []string{
 	"/console", "/console/servers", "/console/servers/demo", "/console/servers/demo?tab=tools", "/console/servers/demo?tab=use", "/console/servers/demo?tab=calls",
-	"/console/approvals", "/console/approvals?tab=decided", "/console/activity", "/console/activity?decision=deny", "/console/keys", "/console/clients",
+	"/console/approvals", "/console/approvals?tab=decided", "/console/activity", "/console/activity?decision=deny", "/console/activity?decision=ask", "/console/keys", "/console/clients",
 	"/console/nothing/here",
 }
 

@@ -54,6 +54,31 @@ func TestConsoleAssets(t *testing.T) {
 	}
 }
 
+// TestNoConsole checks that the console says in words why it is not there: nobody logs in with a browser, or the gateway makes
+// no tokens.
+func TestNoConsole(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		settings settings
+		says     string
+	}{
+		"nobody logs in":    {settings{}, "has no login for browsers"},
+		"no tokens of ours": {settings{identity: "login_client " + loginClient, option: "authorization_server off"}, "this gateway makes none"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := startGateway(t, test.settings)
+			response, page := (consoleVisit{&dev{url: g.url}, g.client}).send(t, http.MethodGet, "/console", map[string]string{"Accept": "text/html"})
+			if response.StatusCode != http.StatusNotFound || !strings.Contains(page, "There is no console here") || !strings.Contains(page, test.says) {
+				t.Errorf("%s: %s", response.Status, page)
+			}
+			if status, body := (consoleVisit{&dev{url: g.url}, g.client}).token(t, nil); status == http.StatusOK {
+				t.Errorf("it gives a token: %s", body)
+			}
+		})
+	}
+}
+
 func consoleAssets(t *testing.T, directory string) map[string][]byte {
 	t.Helper()
 	files, err := os.ReadDir(directory)

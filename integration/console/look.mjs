@@ -46,7 +46,7 @@ async function login({ user, path }) {
 // screen opens a screen in one look, and has it checked.
 async function screen({ path, scheme, width, picture }) {
   await page.emulateMedia({ colorScheme: scheme, reducedMotion: 'reduce' });
-  await page.setViewportSize({ width: width ?? 1280, height: width ? 844 : 860 });
+  await page.setViewportSize({ width: width || 1280, height: width ? 844 : 860 });
   await page.goto(gateway + path);
   await settled();
   await inspect(`${path} ${scheme}`);

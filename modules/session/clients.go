@@ -94,6 +94,9 @@ func (v *visit) clientsLetIn() ([]letIn, error) {
 		return &all[at]
 	}
 	for _, l := range logins.Items {
+		if l.Resource == v.core.Authorization.ConsoleAudience() {
+			continue // the gateway's own page, to which nobody agrees: it ends with the browser's session
+		}
 		c := of(l.ClientID, l.ClientName)
 		c.Logins = append(c.Logins, shownLogin{
 			ID: l.ID, Resource: v.resource(l.Resource), Since: v.moment(l.CreatedAt), Until: v.moment(l.ExpiresAt), Used: span(v.now().Sub(l.UsedAt)),

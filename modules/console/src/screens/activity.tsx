@@ -17,15 +17,26 @@ import type { Limits } from '../types';
 function verdict(c: Call): { tone: Tone; text: string } {
   if (c.decision === 'deny') return { tone: 'bad', text: 'Refused' };
   if (c.outcome === 'ok') return { tone: 'good', text: 'Done' };
-  if (c.decision === 'require_approval' || c.outcome === 'held') return { tone: 'warning', text: 'Held' };
-  return c.outcome ? { tone: 'bad', text: words(c.outcome) } : { tone: 'quiet', text: 'Under way' };
+  if (c.outcome === 'held') return { tone: 'warning', text: 'Held' };
+  if (c.outcome === 'ended') return { tone: 'quiet', text: 'Ended' };
+  return c.outcome ? { tone: 'bad', text: words(c.outcome).replace(/^./, first => first.toUpperCase()) } : { tone: 'quiet', text: 'Under way' };
+}
+
+/** reason says in short why the gateway decided so. */
+function reason(c: Call): string {
+  const rule = c.rule ? `Rule “${show(c.rule, 60)}”` : '';
+  switch (c.decision) {
+    case 'deny': return rule ? `${rule} denies it` : 'No rule allows it';
+    case 'ask': return rule ? `${rule} asks you` : 'A policy asks you';
+  }
+  return rule ? `${rule} allows it` : 'Details';
 }
 
 /** Why tells the reason of what became of a call, as the gateway recorded it. */
 function Why({ of: c }: { of: Call }): JSX.Element {
   return (
     <details class="why">
-      <summary>{c.rule ? `Rule ${show(c.rule, 60)}` : 'Details'}</summary>
+      <summary>{reason(c)}</summary>
       <dl>
         <dt>Decision</dt><dd>{c.decision ? words(c.decision) : 'none'}{c.rule && <> by rule <code>{show(c.rule)}</code></>}{c.policy_revision !== null && `, revision ${c.policy_revision} of the policy`}</dd>
         <dt>Outcome</dt><dd>{c.outcome ? words(c.outcome) : 'none yet'}{c.upstream_status !== null && `, the server answered ${c.upstream_status}`}{c.duration_ms !== null && `, ${Math.round(c.duration_ms)} ms`}</dd>
@@ -96,7 +107,7 @@ export function Activity(): JSX.Element {
       <Section title="Calls">
         <form class="filters" onSubmit={event => { event.preventDefault(); set({ tool: String(new FormData(event.currentTarget).get('tool')) }); }}>
           <label><span>Result</span><select value={filters.decision ?? ''} onChange={event => { set({ decision: event.currentTarget.value }); }}>
-            <option value="">all</option><option value="allow">allowed</option><option value="require_approval">held</option><option value="deny">refused</option>
+            <option value="">all</option><option value="allow">allowed</option><option value="ask">asked you</option><option value="deny">refused</option>
           </select></label>
           <label><span>Server</span><select value={filters.mcp_server_id ?? ''} onChange={event => { set({ server: event.currentTarget.value }); }}>
             <option value="">all</option>{servers.data?.map(s => <option key={s.id} value={s.id}>{show(s.name, 60)}</option>)}

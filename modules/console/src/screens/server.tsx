@@ -65,7 +65,7 @@ function CalledTools({ server }: { server: ServerType }): JSX.Element {
   return (
     <Table label="Tools that you called" rows={[...last]} id={([tool]) => tool} columns={[
       { title: 'Tool', kind: 'wide', cell: ([tool]) => <span class="mono">{show(tool)}</span> },
-      { title: 'Last decision', cell: ([, c]) => <Tag tone={c.decision === 'deny' ? 'bad' : c.decision === 'require_approval' ? 'warning' : 'good'}>{c.decision === 'deny' ? 'Denied' : c.decision === 'require_approval' ? 'Asks you' : 'Allowed'}</Tag> },
+      { title: 'Last decision', cell: ([, c]) => <Tag tone={c.decision === 'deny' ? 'bad' : c.decision === 'ask' ? 'warning' : 'good'}>{c.decision === 'deny' ? 'Denied' : c.decision === 'ask' ? 'Asks you' : 'Allowed'}</Tag> },
       { title: 'Last call', cell: ([, c]) => <Time at={c.time} /> },
     ]} />
   );
