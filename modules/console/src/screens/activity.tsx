@@ -24,12 +24,12 @@ function verdict(c: Call): { tone: Tone; text: string } {
 
 /** reason says in short why the gateway decided so. */
 function reason(c: Call): string {
-  const rule = c.rule ? `Rule “${show(c.rule, 60)}”` : '';
+  const rule = c.rule ? `“${show(c.rule, 60)}”` : '';
   switch (c.decision) {
-    case 'deny': return rule ? `${rule} denies it` : 'No rule allows it';
+    case 'deny': return rule ? `Denied by ${rule}` : 'No rule allows it';
     case 'ask': return rule ? `${rule} asks you` : 'A policy asks you';
   }
-  return rule ? `${rule} allows it` : 'Details';
+  return rule ? `Allowed by ${rule}` : 'Details';
 }
 
 /** Why tells the reason of what became of a call, as the gateway recorded it. */
