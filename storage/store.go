@@ -87,6 +87,7 @@ type Store interface {
 	Tasks
 	Jobs
 	Revocations
+	Announcements
 	Logins
 	Clients
 	ToolPins
@@ -363,7 +364,8 @@ type Approvals interface {
 	// approved and not expired by a.CreatedAt, that one is returned and nothing is stored: a repeated call does not
 	// ask again. It returns ErrTooManyPending and ErrTooManyAsked when the user has reached that limit for the same
 	// client, ErrNotFound when the server, the user or the agent is gone. Approvals whose ExpiresAt has been over for
-	// a day are deleted, and so are the arguments of the user's own that are over.
+	// a day are deleted, and so are the arguments of the user's own that are over. WithAnnouncing decides on the
+	// announcements of a new one.
 	CreateApproval(ctx context.Context, a Approval, limits AskLimits) (Approval, error)
 	// Approval reads one approval; now decides whether it has expired.
 	Approval(ctx context.Context, organization, id string, now time.Time) (Approval, error)
@@ -378,7 +380,8 @@ type Approvals interface {
 	// DecideApproval stores a human's decision. It returns ErrNotFound when the approval is unknown or d.UserID may not
 	// decide on it: an approval with approvers is never decided by its user, another one by its user alone. The caller
 	// checks whether the decider is among the approvers. It returns a ConflictError on status when the approval is not
-	// pending or has expired: exactly one of concurrent decisions succeeds.
+	// pending or has expired: exactly one of concurrent decisions succeeds. A waiting announcement of its expiry is
+	// deleted, and WithAnnouncing decides on further ones.
 	DecideApproval(ctx context.Context, organization, id string, d ApprovalDecision) (Approval, error)
 	// DivertApproval lets a pending approval be decided out of band only, and returns it; one that is not pending
 	// stays as it is. It returns ErrNotFound when the approval is unknown or not the user's.
@@ -387,6 +390,26 @@ type Approvals interface {
 	// of concurrent takers gets it. id "" means any with the binding. An approval with approvers that its own user
 	// decided, on a node that knows no approvers, is none. It returns ErrNotFound when there is none.
 	TakeApproval(ctx context.Context, organization, userID, id string, binding []byte, now time.Time) (Approval, error)
+}
+
+// Announcements keeps the announcements of held calls, and the log of their deliveries. They are no facts of the
+// organization: OnChange does not report them.
+type Announcements interface {
+	// DueAnnouncements reads the announcements of all organizations to a receiver that are due, in an order in which each
+	// organization has at most share of them. One is not due while another of its call with a lower number waits for the
+	// same receiver and recipient.
+	DueAnnouncements(ctx context.Context, receiver string, now time.Time, limit, share int) ([]Announcement, error)
+	// ClaimAnnouncement keeps other nodes from sending an announcement before a time, which becomes its NextAt. It returns
+	// ErrNotFound when another node was faster, or the announcement does not wait any more.
+	ClaimAnnouncement(ctx context.Context, a Announcement, until time.Time) error
+	// TriedAnnouncement stores the result of an attempt: NextAt, State, EndedAt, Attempts and LastError. more are stored with
+	// it. It returns ErrNotFound when the announcement is not claimed until then any more.
+	TriedAnnouncement(ctx context.Context, claimed time.Time, a Announcement, more []Announcement) error
+	// Announcements lists announcements of an organization, newest first. It forgets those that are older than
+	// AnnouncementKept when others are made.
+	Announcements(ctx context.Context, f AnnouncementFilter) ([]Announcement, error)
+	// Addressees lists people with an e-mail address, ordered by id, behind the one with the id after.
+	Addressees(ctx context.Context, organization, after string, limit int) ([]Addressee, error)
 }
 
 // Holds keeps the held calls for which clients wait, so that a call can be cancelled at another node than the one

@@ -106,8 +106,10 @@ func (s approvalsStore) CreateApproval(ctx context.Context, a storage.Approval, 
 			now, never(), approvers); err != nil {
 			return err
 		}
-		stored, err = One(ctx, tx, scan, approvalSQL, a.OrganizationID, a.ID)
-		return err
+		if stored, err = One(ctx, tx, scan, approvalSQL, a.OrganizationID, a.ID); err != nil {
+			return err
+		}
+		return s.announce(ctx, tx, stored, a.CreatedAt)
 	})
 	if err != nil {
 		return storage.Approval{}, err
@@ -209,8 +211,13 @@ func (s approvalsStore) DecideApproval(ctx context.Context, organization, id str
 		if err := execOne(ctx, tx, decideApprovalSQL, organization, id, d.At.UnixMicro(), status, expires.UnixMicro(), d.Via, d.UserID, d.Client); err != nil {
 			return err
 		}
-		a, err = One(ctx, tx, scan, approvalSQL, organization, id)
-		return err
+		if _, err := tx.Exec(ctx, cancelExpirySQL, organization, id); err != nil {
+			return err
+		}
+		if a, err = One(ctx, tx, scan, approvalSQL, organization, id); err != nil {
+			return err
+		}
+		return s.announce(ctx, tx, a, d.At)
 	})
 	if err != nil {
 		return storage.Approval{}, err

@@ -38,6 +38,7 @@ type texts struct {
 	forgetHolds, heldCalls                                   string
 	forgetConversations                                      string
 	forgetLogins                                             string
+	forgetAnnouncements                                      string
 	auditHead                                                string
 	countEntries, listEntries, lockEntry                     string
 	countPolicies, listPolicies, listAgentNames, overlapping string
@@ -55,6 +56,7 @@ func (d Dialect) texts() *texts {
 	t.attempts(d)
 	t.conversations(d)
 	t.logins(d)
+	t.announcements(d)
 	t.audit(d)
 	t.entries(d)
 	t.policies(d)

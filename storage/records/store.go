@@ -22,6 +22,7 @@ type Store struct {
 	tasksStore
 	jobsStore
 	revocationsStore
+	announcementsStore
 	loginsStore
 	clientsStore
 	toolPinsStore
@@ -48,6 +49,7 @@ type (
 	tasksStore         struct{ *work }
 	jobsStore          struct{ *work }
 	revocationsStore   struct{ *work }
+	announcementsStore struct{ *work }
 	loginsStore        struct{ *work }
 	clientsStore       struct{ *work }
 	toolPinsStore      struct{ *work }
@@ -72,6 +74,7 @@ func New(driver Driver, dialect Dialect) *Store {
 	return &Store{
 		identitiesStore{w}, directoryStore{w}, serversStore{w}, connectionsStore{w}, dataKeysStore{w}, agentsStore{w},
 		policiesStore{w}, approvalsStore{w}, holdsStore{w}, conversationsStore{w}, tasksStore{w}, jobsStore{w}, revocationsStore{w},
+		announcementsStore{w},
 		loginsStore{w}, clientsStore{w}, toolPinsStore{w}, auditsStore{w}, apiKeysStore{w}, rateLimitsStore{w},
 		modelsStore{w}, usageStore{w}, tablesStore{w},
 	}

@@ -67,7 +67,17 @@ type Options struct {
 	Bell *Bell
 	// Clients holds the external ids of the clients with which users decide out of band.
 	Clients []string
-	Now     func() time.Time // nil: time.Now
+	// Announcer tells others about held calls; nil: nobody is told.
+	Announcer Announcer
+	Now       func() time.Time // nil: time.Now
+}
+
+// Announcer tells others about held calls.
+type Announcer interface {
+	// Announcements is a storage.Announcing.
+	Announcements(a storage.Approval) []storage.Announcement
+	// Wake says that there may be announcements to be sent.
+	Wake()
 }
 
 // Engine asks for approvals, waits for them and uses them up. It is safe for concurrent use and holds no state that a
@@ -77,6 +87,7 @@ type Engine struct {
 	vault   Vault
 	bell    *Bell
 	clients []string
+	tell    Announcer // nil: nobody
 	now     func() time.Time
 }
 
@@ -85,7 +96,7 @@ func New(o Options) *Engine {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Engine{store: o.Store, vault: o.Vault, bell: o.Bell, clients: o.Clients, now: o.Now}
+	return &Engine{store: o.Store, vault: o.Vault, bell: o.Bell, clients: o.Clients, tell: o.Announcer, now: o.Now}
 }
 
 // Request returns the approval of exactly this call, pending or approved, and makes a pending one when there is none.
@@ -95,7 +106,17 @@ func (e *Engine) Request(ctx context.Context, c *Call) (storage.Approval, error)
 	if len(c.Arguments)+len(c.Beside) > MaxArguments {
 		return storage.Approval{}, ErrTooLarge
 	}
+	ctx, told := e.announcing(ctx)
+	defer told()
 	return e.create(ctx, c, storage.AskLimits{Pending: MaxPending, Asked: MaxAsked, Since: e.now().UTC().Add(-AskedWithin)})
+}
+
+// announcing returns a context under which writes of approvals are announced, and the function to call after them.
+func (e *Engine) announcing(ctx context.Context) (_ context.Context, told func()) {
+	if e.tell == nil {
+		return ctx, func() {}
+	}
+	return storage.WithAnnouncing(ctx, e.tell.Announcements), e.tell.Wake
 }
 
 func (e *Engine) create(ctx context.Context, c *Call, limits storage.AskLimits) (storage.Approval, error) {
@@ -215,6 +236,8 @@ func (e *Engine) Decide(ctx context.Context, d Decider, id string, approve bool)
 	} else if client == a.Client {
 		return storage.Approval{}, ErrClient // even when it is listed: no client approves its own calls
 	}
+	ctx, told := e.announcing(ctx)
+	defer told()
 	return e.decide(ctx, &a, storage.ApprovalDecision{
 		Approve: approve, UserID: d.UserID, Via: storage.ChannelOutOfBand, Client: client, At: e.now().UTC(),
 	})
@@ -254,6 +277,8 @@ func (e *Engine) DecideInBand(ctx context.Context, organization, user, id string
 	if len(a.Approvers) > 0 || approve && a.Channel != storage.ChannelInBand {
 		return storage.Approval{}, ErrChannel
 	}
+	ctx, told := e.announcing(ctx)
+	defer told()
 	return e.decide(ctx, &a, storage.ApprovalDecision{
 		Approve: approve, UserID: user, Via: storage.ChannelInBand, Client: a.Client, At: e.now().UTC(),
 	})

@@ -1,3 +1,4 @@
+DROP TABLE announcements;
 DROP TABLE session_facts;
 DROP INDEX approvals_foreign;
 ALTER TABLE approvals DROP COLUMN approvers;
