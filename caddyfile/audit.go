@@ -40,7 +40,7 @@ func parseAudit(d *caddyfile.Dispenser, a *app.App) error {
 		case "sink":
 			err = parseAuditSink(d, a.Audit)
 		case "arguments":
-			err = parseAuditArguments(d, a.Audit)
+			err = parseArgumentsOn(d, &a.Audit.Arguments)
 		default:
 			err = d.Errf("unrecognized word %q in audit; known are arguments, best_effort, redact, required, sink, sync", word)
 		}
@@ -85,8 +85,9 @@ func parseAuditSink(d *caddyfile.Dispenser, r *settings.AuditRules) error {
 	return nil
 }
 
-func parseAuditArguments(d *caddyfile.Dispenser, r *settings.AuditRules) error {
-	if r.Arguments {
+// parseArgumentsOn reads the line `arguments on`.
+func parseArgumentsOn(d *caddyfile.Dispenser, to *bool) error {
+	if *to {
 		return d.Err("arguments may be given once")
 	}
 	var on string
@@ -96,6 +97,6 @@ func parseAuditArguments(d *caddyfile.Dispenser, r *settings.AuditRules) error {
 	if on != "on" {
 		return d.Errf("unrecognized argument %q of arguments; the only one is on", on)
 	}
-	r.Arguments = true
+	*to = true
 	return nil
 }

@@ -45,6 +45,8 @@ var words = map[string]func(*caddyfile.Dispenser, *app.App) error{
 
 	"approval_clients": func(d *caddyfile.Dispenser, a *app.App) error { return arguments.Append(d, &a.ApprovalClients) },
 
+	"notify": parseNotify,
+
 	"coordinate": parseCoordinate,
 	"limits":     parseLimits,
 
@@ -86,6 +88,12 @@ var words = map[string]func(*caddyfile.Dispenser, *app.App) error{
 //		alias    <name> { ... }
 //		agents           require_registered|auto_register
 //		approval_clients <client...>
+//		notify {
+//			webhook <url> { ... }
+//			slack   <reference...>
+//			teams   <reference...>
+//			email   <host:port> { ... }
+//		}
 //		sse              require_grant
 //		pin              enforce
 //		unconnected      guide|refuse

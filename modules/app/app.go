@@ -92,6 +92,9 @@ type App struct {
 	// client; with the development identity provider, `dev-console` too.
 	ApprovalClients []string `json:"approval_clients,omitempty"`
 
+	// Those who are told about held calls: by signed webhooks, in chats, by e-mail. Default: nobody is.
+	Notify *settings.Notify `json:"notify,omitempty"`
+
 	// The rules for opening streams of `/sse`. Default: every connected user, unless a rule denies it.
 	SSE *settings.SSERules `json:"sse,omitempty"`
 
@@ -298,6 +301,7 @@ func (a *App) Cleanup() error {
 		if core.Jobs != nil { // it was furnished
 			core.Jobs.Close() // what it has begun goes on with the next configuration
 		}
+		core.silence()
 		core.retire()
 	}
 	return errors.Join(a.releaseCoordination(), a.releaseResources())

@@ -4,8 +4,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/policy/announce"
 	"github.com/durward-gateway/durward/internal/policy/approval"
+	"github.com/durward-gateway/durward/modules/app/metrics"
 	"github.com/durward-gateway/durward/modules/app/paths"
+	"github.com/durward-gateway/durward/storage"
 )
 
 // approvalBell announces decisions. All configurations share it: a decision that a new configuration hears of releases
@@ -16,12 +19,16 @@ var approvalBell approval.Bell
 type approvals struct {
 	// Approvals keeps the requests for approval and the decisions.
 	Approvals *approval.Engine
+	// Announcer tells others about held calls.
+	Announcer *announce.Sender
 	// Asks seals the state that clients carry from the question to their answer.
 	Asks *approval.States
 	// ApprovalPage reports whether users can decide on the gateway's own page.
 	ApprovalPage bool
 	// ApprovalClients lists the clients with whose tokens users can decide.
 	ApprovalClients []string
+
+	receivers []announce.Receiver // of the announcer
 }
 
 // bindApprovals makes the engine. clients lists those with which users decide out of band; when it is empty, users
@@ -39,8 +46,23 @@ func (c *Core) bindApprovals(clients []string, development DevelopmentIdentity) 
 	if len(clients) == 0 {
 		c.Log.Info("nobody can decide on held calls out of band, or make API keys for MCP servers: there is neither a login_client nor approval_clients")
 	}
-	c.Approvals = approval.New(approval.Options{Store: c.Store, Vault: c.Keyring, Bell: &approvalBell, Clients: clients, Now: time.Now})
+	c.Announcer = announce.New(announce.Options{
+		Receivers: c.receivers, Store: c.Store, Guard: c.Guard, Page: c.ApprovalURL, Count: metrics.CountAnnouncement, Log: c.Log, Now: time.Now,
+		Said: func(a *storage.Approval) (approval.Said, error) { return c.Approvals.Said(a) },
+	})
+	options := approval.Options{Store: c.Store, Vault: c.Keyring, Bell: &approvalBell, Clients: clients, Now: time.Now}
+	if len(c.receivers) > 0 {
+		options.Announcer = c.Announcer
+	}
+	c.Approvals = approval.New(options)
 	c.Asks = approval.NewStates(c.Keyring.Sealer("approval"), c.PublicURL, time.Now)
+}
+
+// silence ends the announcements of this configuration. The next one sends what waits.
+func (c *Core) silence() {
+	if c.Announcer != nil {
+		c.Announcer.Close()
+	}
 }
 
 // ApprovalURL returns the address of the page on which a user decides on a held call.

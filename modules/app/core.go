@@ -310,6 +310,9 @@ func (a *App) bind(core *Core) (err error) {
 	if err = a.bindIdentities(core); err != nil {
 		return err
 	}
+	if core.receivers, err = a.Notify.Receivers(core.Guard, time.Now); err != nil {
+		return err
+	}
 	core.Refused = issuers.NewRefusedTokens(&core.Issuers, &adminapi.RefusedTokens, time.Now)
 	books := usage.Options{Book: a.resources.usage, Audit: core.Audit, Log: a.slogger, Prices: a.Prices}
 	if development := a.Development(); development != nil {
@@ -345,6 +348,7 @@ func (a *App) furnish(ctx context.Context, core *Core) (err error) {
 	core.Audit.SetKeys(core.Keyring.Signer(record.SigningPurpose), core.Keyring.MAC(record.MACPurpose))
 	core.Logins.Browsers = websession.NewSealer(core.Keyring, core.PublicURL, core.sharedNow)
 	core.bindApprovals(a.ApprovalClients, a.Development())
+	core.Announcer.Start()
 	core.Sessions = session.New(core.Keyring.Sealer("mcp session"), time.Now)
 	core.Conversations = conversation.New(conversation.Options{Memory: core.resources.conversations, Store: core.Store, Sessions: core.Sessions, Now: time.Now})
 	core.Questions = session.NewQuestions(core.Keyring.MAC("mcp question"))

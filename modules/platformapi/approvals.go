@@ -149,3 +149,48 @@ func (q *request) decideApproval(approve bool) (any, error) {
 	}
 	return q.approvalView(a)
 }
+
+// deliveryView is the API's view of an announcement of a held call.
+type deliveryView struct {
+	ID         string                    `json:"id"` // the webhook-id
+	ApprovalID string                    `json:"approval_id"`
+	Event      string                    `json:"event"`
+	Receiver   string                    `json:"receiver"`
+	Recipient  *string                   `json:"recipient"` // of a mail
+	State      storage.AnnouncementState `json:"state"`
+	Attempts   int                       `json:"attempts"`
+	LastError  *string                   `json:"last_error"`
+	CreatedAt  routes.Instant            `json:"created_at"`
+	NextAt     *routes.Instant           `json:"next_at"`  // of the next attempt; null: there is none
+	EndedAt    *routes.Instant           `json:"ended_at"` // null: it waits
+}
+
+func viewDelivery(a storage.Announcement) deliveryView {
+	v := deliveryView{
+		ID: a.ID, ApprovalID: a.ApprovalID, Event: a.Event, Receiver: a.Receiver, Recipient: routes.Optional(a.Recipient), State: a.State,
+		Attempts: a.Attempts, LastError: routes.Optional(a.LastError), CreatedAt: routes.Instant(a.CreatedAt), EndedAt: routes.OptionalInstant(a.EndedAt),
+	}
+	if a.State == storage.AnnouncementWaiting {
+		v.NextAt = routes.OptionalInstant(a.NextAt)
+	}
+	return v
+}
+
+// listDeliveries lists the announcements of the organization's held calls.
+func listDeliveries(q *request) (any, error) {
+	after, limit := q.keyed()
+	filter := storage.AnnouncementFilter{
+		OrganizationID: q.Organization(), Before: after, Limit: limit + 1, ApprovalID: q.Query.UUID("approval_id", 0).Value,
+		State: storage.AnnouncementState(q.Query.Text("state", validate.Text{
+			Enum: []string{string(storage.AnnouncementWaiting), string(storage.AnnouncementDelivered), string(storage.AnnouncementFailed)},
+		}).Value),
+	}
+	if err := q.Shape(); err != nil {
+		return nil, err
+	}
+	found, err := q.Core.Store.Announcements(q.Context(), filter)
+	if err != nil {
+		return nil, err
+	}
+	return viewKeyed(found, limit, func(a storage.Announcement) string { return a.ID }, viewDelivery), nil
+}

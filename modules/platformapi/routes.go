@@ -39,6 +39,7 @@ const (
 	sessionPath       = sessionsPath + "/{session_id}"
 	approvalsPath     = "/api/approvals"
 	approvalPath      = approvalsPath + "/{approval_id}"
+	deliveriesPath    = "/api/webhook-deliveries"
 	auditPath         = "/api/audit"
 	organizationsPath = "/api/organizations"
 	organizationPath  = organizationsPath + "/{organization_id}"
@@ -198,6 +199,8 @@ var table = routes.MustTable(
 		Gives("Lets a held call go on.", approvalView{}),
 	routes.At(http.MethodPost, approvalPath+"/deny", routes.User, routes.OwnOrganization, routes.AuditApproval, denyCall).
 		Gives("Refuses a held call.", approvalView{}),
+	routes.At(http.MethodGet, deliveriesPath, routes.Auditor, routes.OwnOrganization, routes.AuditRead, listDeliveries).
+		Gives("Lists the announcements of held calls, and how their delivery went, newest first.", keyedView[deliveryView]{}),
 
 	routes.At(http.MethodGet, auditPath, routes.Auditor, routes.OwnOrganization, routes.AuditRead, listAudit).
 		Gives("Searches the audit log, newest first: pages that are counted, or, with a cursor, any number of rows.", auditPage{}),
