@@ -20,13 +20,13 @@ import (
 // consoleRoutes are the console's screens, and their parts.
 var consoleRoutes = []string{
 	"/console", "/console/servers", "/console/servers/demo", "/console/servers/demo?tab=tools", "/console/servers/demo?tab=use", "/console/servers/demo?tab=calls",
-	"/console/approvals", "/console/approvals?tab=decided", "/console/activity", "/console/activity?decision=deny", "/console/activity?decision=ask", "/console/keys", "/console/clients",
+	"/console/approvals", "/console/approvals?tab=others", "/console/approvals?tab=decided", "/console/activity", "/console/activity?decision=deny", "/console/activity?decision=ask", "/console/keys", "/console/clients",
 	"/console/nothing/here",
 }
 
 // organizationRoutes are the screens of those who look after an organization.
 var organizationRoutes = []string{
-	"/console/organization/servers", "/console/organization/servers/new", "/console/organization/servers/new?by=address",
+	"/console/organization", "/console/organization/tools", "/console/organization/servers", "/console/organization/servers/new", "/console/organization/servers/new?by=address",
 	"/console/organization/servers/demo", "/console/organization/servers/demo?tab=tools", "/console/organization/servers/demo?tab=connections",
 	"/console/organization/servers/demo?tab=policies", "/console/organization/policies", "/console/organization/policies/new",
 	"/console/organization/agents", "/console/organization/people", "/console/organization/audit", "/console/organization/audit?decision=deny",

@@ -12,9 +12,11 @@ import { Servers } from './screens/servers';
 import { Agents } from './screens/organization/agents';
 import { AuditLog } from './screens/organization/audit';
 import { NewServer } from './screens/organization/newserver';
+import { Overview } from './screens/organization/overview';
 import { People, Person } from './screens/organization/people';
 import { Policies } from './screens/organization/policies';
 import { NewPolicy, PolicyScreen } from './screens/organization/policy';
+import { Review } from './screens/organization/review';
 import { OrganizationServerScreen } from './screens/organization/server';
 import { OrganizationServers } from './screens/organization/servers';
 import { Budgets, Limits, Usage } from './screens/organization/spending';
@@ -42,12 +44,14 @@ export const screens: ScreenEntry[] = [
   { path: '/activity', title: 'My activity', group: 'You', icon: 'activity', show: Activity },
   { path: '/keys', title: 'My keys', group: 'Access', icon: 'keys', show: Keys },
   { path: '/clients', title: 'My clients', group: 'Access', icon: 'clients', show: Clients },
+  { path: '/organization', title: 'Overview', group: 'Organization', icon: 'home', needs: ['operate_servers', 'read_everything'], show: Overview },
   { path: '/organization/servers', title: 'Servers', group: 'Organization', icon: 'servers', needs: staff, show: OrganizationServers },
   { path: '/organization/servers/new', title: 'Add a server', needs: ['operate_servers'], show: NewServer },
   { path: '/organization/servers/:slug', title: 'Server', needs: staff, show: OrganizationServerScreen },
   { path: '/organization/policies', title: 'Policies', group: 'Organization', icon: 'policies', needs: staff, show: Policies },
   { path: '/organization/policies/new', title: 'A new policy', needs: ['edit_policies'], show: NewPolicy },
   { path: '/organization/policies/:id', title: 'Policy', needs: staff, show: PolicyScreen },
+  { path: '/organization/tools', title: 'Tools to review', group: 'Organization', icon: 'check', needs: ['edit_policies'], show: Review },
   { path: '/organization/agents', title: 'Agents', group: 'Organization', icon: 'agents', needs: staff, show: Agents },
   { path: '/organization/people', title: 'People', group: 'Organization', icon: 'people', needs: ['read_everything'], show: People },
   { path: '/organization/people/:id', title: 'Person', needs: ['read_everything'], show: Person },

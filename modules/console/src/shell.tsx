@@ -22,7 +22,7 @@ const Brand = (): JSX.Element => (
 function Navigation({ me, held }: { me: Me | undefined; held: number }): JSX.Element {
   const seen = screens.filter(s => s.group && sees(me, s.needs));
   const here = path.value;
-  const at = (to: string): boolean => (to === '/' ? here === '/' : here === to || here.startsWith(`${to}/`));
+  const at = (to: string): boolean => (to === '/' || to === '/organization' ? here === to : here === to || here.startsWith(`${to}/`));
   return (
     <nav class="side" id="navigation" popover="auto" aria-label="Console">
       {[...new Set(seen.map(s => s.group))].map(group => (

@@ -36,6 +36,24 @@ function Waits(): JSX.Element {
   );
 }
 
+/** Others lists the held calls of others on which the reader may decide. */
+function Others(): JSX.Element {
+  const waiting = useLoad<Approval[]>('/api/approvals?waiting_for=me', 5, path => everything<Approval>(path));
+  const servers = useServers();
+  if (waiting.error) return <Problem error={waiting.error} retry={() => { void waiting.reload(); }} />;
+  if (!waiting.data) return <Waiting />;
+  if (waiting.data.length === 0) return <Empty icon="approvals" title="No call of others waits for you"><p>A policy can name you, or a group of yours, to decide on the calls of others.</p></Empty>;
+  return (
+    <Table label="Calls of others" rows={waiting.data} id={a => a.id} columns={[
+      { title: 'Tool', kind: 'wide', cell: a => <><span class="mono">{show(a.tool, 80)}</span><br /><span class="small">{show(servers.data?.find(s => s.id === a.mcp_server_id)?.name ?? '', 80)}</span></> },
+      { title: 'Asked by', cell: a => show(a.client, 60) },
+      { title: 'Asked', cell: a => <Time at={a.created_at} /> },
+      { title: 'Ends', cell: a => <Time at={a.expires_at} /> },
+      { title: 'Open', kind: 'end', cell: a => <a class="button quiet" href={`/approvals/${a.id}`}>Look and decide<span class="unseen"> on {show(a.tool, 80)}</span></a> },
+    ]} />
+  );
+}
+
 function Decided(): JSX.Element {
   const me = useMe().data;
   const all = useLoad<Approval[]>('/api/approvals?status=approved,denied,expired,used', 0, path => everything<Approval>(path));
@@ -58,8 +76,8 @@ export function Approvals(): JSX.Element {
   const open = parameters.value.get('tab') ?? 'waiting';
   return (
     <Screen title="My approvals" about="Calls that wait until you agree to exactly that call. You decide on a page of its own, which runs no script.">
-      <Tabs label="Approvals" open={open} tabs={[{ id: 'waiting', title: 'Waiting', to: '/approvals' }, { id: 'decided', title: 'Decided', to: '/approvals?tab=decided' }]} />
-      {open === 'decided' ? <Decided /> : <Waits />}
+      <Tabs label="Approvals" open={open} tabs={[{ id: 'waiting', title: 'Waiting', to: '/approvals' }, { id: 'others', title: 'Of others', to: '/approvals?tab=others' }, { id: 'decided', title: 'Decided', to: '/approvals?tab=decided' }]} />
+      {open === 'decided' ? <Decided /> : open === 'others' ? <Others /> : <Waits />}
     </Screen>
   );
 }

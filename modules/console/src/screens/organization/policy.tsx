@@ -6,7 +6,7 @@ import { useLoad } from '../../load';
 import type { Explanation, Policy, Tool } from '../../organization';
 import { go, Link, parameters } from '../../router';
 import { can, useMe } from '../../session';
-import { count, show } from '../../text';
+import { count, show, words } from '../../text';
 import type { Page } from '../../types';
 import { Empty, Problem, Screen, Section, Tag, Waiting } from '../../ui/basics';
 import { Confirm } from '../../ui/dialog';
@@ -114,6 +114,50 @@ function Explain({ policy }: { policy: Policy }): JSX.Element {
           <p>{decisions[answer.decision] ?? show(answer.decision)} {show(answer.reason, 600)}</p>
           {answer.notes.map(n => <p key={n} class="small">{show(n, 400)}</p>)}
           {answer.conditions.map(c => <p key={c.expr} class="small mono">{show(c.expr, 300)} → {show(c.error ?? JSON.stringify(c.value), 200)}</p>)}
+        </div>
+      )}
+    </Section>
+  );
+}
+
+interface Job {
+  id: string;
+  state: string;
+  progress: { done: number; total: number };
+  problem: string | null;
+  result: { calls: number; same: number; newly_denied: number; newly_allowed: number; newly_asking: number; not_judged: { calls: number }; groups: { kind: string; name?: string; former_decision: string; new_decision: string; calls: number }[] } | null;
+}
+
+/** Replay judges the recorded calls of the last days by the saved policy, and shows what it would have changed. */
+function Replay({ policy }: { policy: Policy }): JSX.Element {
+  const [started, setStarted] = useState<Job>();
+  const [error, setError] = useState<Failure>();
+  const now = useLoad<Job | undefined>(started ? `/api/jobs/${started.id}` : '', started ? 1 : 0, path => (path ? call<Job>('GET', path) : Promise.resolve(undefined)));
+  const job = now.data ?? started;
+  const runs = job !== undefined && (job.state === 'queued' || job.state === 'running');
+  const start = async (days: number): Promise<void> => {
+    setError(undefined);
+    try {
+      setStarted(await call<Job>('POST', `/api/v2/policies/${policy.id}/replay`, { since: new Date(Date.now() - days * 86_400_000).toISOString() }));
+    } catch (failed) {
+      if (!(failed instanceof Failure)) throw failed;
+      setError(failed);
+    }
+  };
+  const result = job?.result;
+  return (
+    <Section title="What would it have changed?">
+      <form class="filters" onSubmit={event => { event.preventDefault(); void start(Number(new FormData(event.currentTarget).get('days'))); }}>
+        <label><span>Calls of the last</span><select name="days">{[1, 7, 30].map(d => <option key={d} value={d} selected={d === 7}>{d === 1 ? 'day' : `${d} days`}</option>)}</select></label>
+        <button type="submit" disabled={runs}>Replay</button>
+        {runs && <progress aria-label="Replay" value={job.progress.done} max={job.progress.total || 1} />}
+      </form>
+      {error && <Problem error={error} />}
+      {job?.problem && <p class="warningtext">{show(job.problem, 300)}</p>}
+      {result && (
+        <div class="panel" role="status">
+          <p>{count(result.calls, 'recorded call')}: {result.same} the same, <strong>{result.newly_denied} newly refused, {result.newly_allowed} newly allowed, {result.newly_asking} newly held</strong>{result.not_judged.calls > 0 && `, ${result.not_judged.calls} not judged, because the log has not all that the rules look at`}.</p>
+          <ul class="plain">{result.groups.map(g => <li key={`${g.kind} ${g.name ?? ''} ${g.new_decision}`} class="small"><span class="mono">{show(g.name ?? g.kind, 80)}</span>: {words(g.former_decision)} → {words(g.new_decision)}, {count(g.calls, 'call')}</li>)}</ul>
         </div>
       )}
     </Section>
@@ -245,6 +289,7 @@ export function PolicyScreen({ name }: { name: string }): JSX.Element {
       <Screen title={show(policy.name, 80)} about={<><PolicyState status={policy.status} /> {show(policy.mcp_server_name, 80)}, {policy.application_names.length ? `for ${show(policy.application_names.join(', '), 120)}` : 'for all agents'}, revision {policy.revision}</>}>
         <Editor policy={policy} server={policy.mcp_server_id} changed={loaded.reload} />
         <Explain policy={policy} />
+        {can(me.data, 'edit_policies') && <Replay policy={policy} />}
         {can(me.data, 'edit_policies') && <Revisions policy={policy} />}
       </Screen>
     </>
