@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -174,9 +175,9 @@ func add(t *testing.T, r *Runner) storage.Job {
 }
 
 // forever works until it is ended, and says how often it began.
-func forever(begun *int) Work {
+func forever(begun *atomic.Int64) Work {
 	return func(ctx context.Context, _ *storage.Job, _ []byte, tell func(done, total int64)) (any, error) {
-		*begun++
+		begun.Add(1)
 		tell(1, 2)
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -228,7 +229,7 @@ func TestRun(t *testing.T) {
 func TestTakenOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &kept{jobs: make(map[string]storage.Job)}
-		var here, there int
+		var here, there atomic.Int64
 		first := k.runner("one", forever(&here))
 		first.Start()
 		id := add(t, first).ID
@@ -258,8 +259,8 @@ func TestTakenOver(t *testing.T) {
 		third.Start()
 		defer third.Close()
 		time.Sleep(time.Until(j.LeaseUntil) + lookEvery)
-		if j := k.wants(t, id, storage.JobDone); j.Node != "three" || here != 1 || there != 1 {
-			t.Errorf("%+v, begun %d and %d times", j, here, there)
+		if j := k.wants(t, id, storage.JobDone); j.Node != "three" || here.Load() != 1 || there.Load() != 1 {
+			t.Errorf("%+v, begun %d and %d times", j, here.Load(), there.Load())
 		}
 	})
 }
@@ -268,7 +269,7 @@ func TestTakenOver(t *testing.T) {
 func TestPoison(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &kept{jobs: make(map[string]storage.Job)}
-		var begun int
+		var begun atomic.Int64
 		id := ""
 		for i := 0; ; i++ {
 			r := k.runner("one", forever(&begun))
@@ -279,8 +280,8 @@ func TestPoison(t *testing.T) {
 			synctest.Wait()
 			r.Close()
 			if j, _ := k.Job(t.Context(), "o", id); j.State == storage.JobFailed {
-				if begun != maxAttempts || !strings.Contains(j.Problem, "begun 5 times") {
-					t.Errorf("begun %d times: %s", begun, j.Problem)
+				if begun.Load() != maxAttempts || !strings.Contains(j.Problem, "begun 5 times") {
+					t.Errorf("begun %d times: %s", begun.Load(), j.Problem)
 				}
 				return
 			}
@@ -294,7 +295,7 @@ func TestPoison(t *testing.T) {
 func TestCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &kept{jobs: make(map[string]storage.Job)}
-		var begun int
+		var begun atomic.Int64
 		runner, other := k.runner("one", forever(&begun)), k.runner("two", nil)
 		runner.Start()
 		defer runner.Close()
@@ -303,8 +304,8 @@ func TestCancel(t *testing.T) {
 			ids = append(ids, add(t, runner).ID)
 		}
 		synctest.Wait()
-		if begun != MaxRunning {
-			t.Errorf("%d run at a time", begun)
+		if begun.Load() != MaxRunning {
+			t.Errorf("%d run at a time", begun.Load())
 		}
 		cancel := func(r *Runner, id string) {
 			t.Helper()
@@ -315,8 +316,8 @@ func TestCancel(t *testing.T) {
 		cancel(runner, ids[3]) // it waits
 		cancel(runner, ids[0])
 		synctest.Wait()
-		if begun != MaxRunning+1 {
-			t.Errorf("%d were begun: there is room at once", begun)
+		if begun.Load() != MaxRunning+1 {
+			t.Errorf("%d were begun: there is room at once", begun.Load())
 		}
 		cancel(other, ids[1]) // at another node
 		time.Sleep(beatEvery)
@@ -338,13 +339,13 @@ func TestCancel(t *testing.T) {
 func TestRevoked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &kept{jobs: make(map[string]storage.Job)}
-		var begun int
+		var begun atomic.Int64
 		r := k.runner("one", forever(&begun))
 		id := add(t, r).ID
 		k.revoked = time.Now().Add(time.Second)
 		r.Start()
 		defer r.Close()
-		if j := k.wants(t, id, storage.JobFailed); begun != 0 || !strings.Contains(j.Problem, "revoked") {
+		if j := k.wants(t, id, storage.JobFailed); begun.Load() != 0 || !strings.Contains(j.Problem, "revoked") {
 			t.Errorf("%+v", j)
 		}
 	})
