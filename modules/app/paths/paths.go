@@ -43,7 +43,7 @@ const (
 const (
 	Console       = "/console"
 	ConsolePrefix = "/console/"
-	ConsoleToken  = "/console/token" //nolint:gosec // an address
+	ConsoleToken  = "/console/token"
 )
 
 // These are the addresses of the authorization server, which durward_session serves.
