@@ -78,6 +78,9 @@ func Write(ctx context.Context, from *Source, to string) (m Manifest, err error)
 		return m, err
 	}
 	part := to + ".part"
+	if info, err := os.Lstat(part); err == nil && !info.Mode().IsRegular() {
+		return m, notFile(part)
+	}
 	unlock, err := segments.Lock(part)
 	if errors.Is(err, segments.ErrLocked) {
 		return m, fmt.Errorf("%s is in use: another backup is writing it", part)
@@ -86,7 +89,7 @@ func Write(ctx context.Context, from *Source, to string) (m Manifest, err error)
 		return m, err
 	}
 	defer unlock()
-	out, err := os.OpenFile(part, os.O_WRONLY|os.O_TRUNC, 0o600) // a backup that was killed has left its own
+	out, err := openPart(part)
 	if err != nil {
 		return m, err
 	}
@@ -113,6 +116,31 @@ func Write(ctx context.Context, from *Source, to string) (m Manifest, err error)
 	}
 	return w.manifest, syncDirectory(filepath.Dir(to))
 }
+
+// openPart opens the unfinished archive, which a backup that was killed may have left. Somebody else who can write to the
+// directory may have put a link there: what it leads to must not be emptied.
+func openPart(name string) (*os.File, error) {
+	out, err := os.OpenFile(name, os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := out.Stat()
+	if err == nil {
+		var named fs.FileInfo
+		if named, err = os.Lstat(name); err == nil && (!named.Mode().IsRegular() || !os.SameFile(opened, named)) {
+			err = notFile(name)
+		}
+	}
+	if err == nil {
+		err = errors.Join(out.Chmod(0o600), out.Truncate(0))
+	}
+	if err != nil {
+		return nil, errors.Join(err, out.Close())
+	}
+	return out, nil
+}
+
+func notFile(name string) error { return fmt.Errorf("%s is not a file: remove it", name) }
 
 func absent(name string) error {
 	_, err := os.Lstat(name)
@@ -171,11 +199,20 @@ func (w *writer) store(ctx context.Context, from *Source, copied string) (err er
 }
 
 // folder adds the files of a directory. The gateway makes, renames and removes files meanwhile: a file that is gone is in the
-// store, or has another name now. So the directory is read again until it shows nothing new.
+// store, or has another name now. So the directory is read again until it shows nothing new. The directory may be a link,
+// such as to another disk. Nothing outside of it is read.
 func (w *writer) folder(ctx context.Context, directory, folder string) error {
+	root, err := os.OpenRoot(filepath.Join(directory, folder))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer root.Close()
 	have := make(map[string]bool)
 	for {
-		fresh, err := unseen(filepath.Join(directory, folder), have)
+		fresh, err := unseen(root.FS(), have)
 		if err != nil || len(fresh) == 0 {
 			return err
 		}
@@ -185,36 +222,35 @@ func (w *writer) folder(ctx context.Context, directory, folder string) error {
 			}
 			have[name] = true
 			// A segment has 16 MiB, and at most the records of a moment more. It grows while it is read.
-			text, err := os.ReadFile(filepath.Join(directory, folder, name))
+			text, err := root.ReadFile(filepath.FromSlash(name))
 			if errors.Is(err, fs.ErrNotExist) {
 				continue
 			}
 			if err != nil {
 				return err
 			}
-			if err := w.entry(path.Join(folder, filepath.ToSlash(name)), text); err != nil {
+			if err := w.entry(path.Join(folder, name), text); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// unseen lists the files below root that are not in have. Files that are not finished have no place in an archive.
-func unseen(root string, have map[string]bool) (names []string, err error) {
-	err = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+// unseen lists the files of a directory that are not in have. Files that are not finished have no place in an archive. A
+// link fails: an archive without the files behind it would pass for a whole one.
+func unseen(directory fs.FS, have map[string]bool) (names []string, err error) {
+	err = fs.WalkDir(directory, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
 		case err != nil:
 			return err
-		case !d.Type().IsRegular(), d.Name() == lockName, filepath.Ext(name) == ".tmp":
-			return nil
+		case d.Type()&fs.ModeSymlink != 0:
+			return fmt.Errorf("%s is a symbolic link, which a backup does not follow", name)
+		case d.Type().IsRegular() && d.Name() != lockName && path.Ext(name) != ".tmp" && !have[name]:
+			names = append(names, name)
 		}
-		relative, err := filepath.Rel(root, name)
-		if err == nil && !have[relative] {
-			names = append(names, relative)
-		}
-		return err
+		return nil
 	})
 	return names, err
 }

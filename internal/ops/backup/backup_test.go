@@ -129,7 +129,7 @@ func TestFilesMove(t *testing.T) {
 	w := &writer{tar: tar.NewWriter(io.Discard)}
 	have := make(map[string]bool)
 	audit := filepath.Join(from.Directory, "audit")
-	if _, err := unseen(audit, have); err != nil {
+	if _, err := unseen(os.DirFS(audit), have); err != nil {
 		t.Fatal(err)
 	}
 	segment := filepath.Join(audit, "00112233445566aa", "00000002.ndjson")
