@@ -84,3 +84,33 @@ func TestReadableRemainder(t *testing.T) {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
 }
+
+// TestReplacedPlace checks that a restore goes on in the directory that it made, when a link is put in its place: the files
+// are neither written nor given to another owner where that leads.
+func TestReplacedPlace(t *testing.T) {
+	directory := t.TempDir()
+	made, victim := filepath.Join(directory, "made"), filepath.Join(directory, "victim")
+	root, err := makeRoot(made)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	put(t, victim, map[string]string{"precious": "yes"})
+	link(t, made, filepath.Join(directory, "moved"))
+	if err := os.Remove(made); err != nil {
+		t.Fatal(err)
+	}
+	symlink(t, victim, made)
+	if _, err := unpack(t.Context(), write(t, node(t)), root); err != nil {
+		t.Fatal(err)
+	}
+	if err := giveTo(directory, root); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"precious": "yes"}, tree(t, victim)); diff != "" {
+		t.Error(diff)
+	}
+	if got := tree(t, filepath.Join(directory, "moved")); got[StoreName] != "the store" {
+		t.Errorf("unpacked: %v", got)
+	}
+}

@@ -2,5 +2,7 @@
 
 package backup
 
+import "os"
+
 // giveTo has nothing to do: files have no owner there that keeps a gateway out.
-func giveTo(_, _ string) error { return nil }
+func giveTo(string, *os.Root) error { return nil }

@@ -5,12 +5,13 @@ package backup
 import (
 	"io/fs"
 	"os"
+	"slices"
 	"syscall"
 )
 
-// giveTo gives everything below unpacked to the owner of a directory when root runs the restore. A gateway that runs as
+// giveTo gives everything in unpacked to the owner of a directory when root runs the restore. A gateway that runs as
 // another user could not open its own store otherwise.
-func giveTo(directory, unpacked string) error {
+func giveTo(directory string, unpacked *os.Root) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
@@ -22,15 +23,19 @@ func giveTo(directory, unpacked string) error {
 	if !ok {
 		return nil
 	}
-	root, err := os.OpenRoot(unpacked)
+	var names []string
+	err = fs.WalkDir(unpacked.FS(), ".", func(name string, _ fs.DirEntry, err error) error {
+		names = append(names, name)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	defer root.Close()
-	return fs.WalkDir(root.FS(), ".", func(name string, _ fs.DirEntry, err error) error {
-		if err != nil {
+	// A directory comes after what is in it: its new owner could put links there to files of others.
+	for _, name := range slices.Backward(names) {
+		if err := unpacked.Lchown(name, int(owner.Uid), int(owner.Gid)); err != nil {
 			return err
 		}
-		return root.Lchown(name, int(owner.Uid), int(owner.Gid))
-	})
+	}
+	return nil
 }

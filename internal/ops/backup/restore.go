@@ -54,10 +54,11 @@ func Read(ctx context.Context, archive string, to *Target) (m Manifest, err erro
 	if err := to.clear(unpacked); err != nil {
 		return m, err
 	}
-	if err := os.Mkdir(unpacked, 0o700); err != nil {
+	root, err := makeRoot(unpacked)
+	if err != nil {
 		return m, err
 	}
-	m, err = unpack(ctx, archive, unpacked)
+	m, err = unpack(ctx, archive, root)
 	if err == nil {
 		err = to.fits(&m)
 	}
@@ -65,12 +66,35 @@ func Read(ctx context.Context, archive string, to *Target) (m Manifest, err erro
 		err = to.Check(ctx, store)
 	}
 	if err == nil {
-		err = giveTo(to.Directory, unpacked)
+		err = giveTo(to.Directory, root)
 	}
-	if err != nil {
+	if err = errors.Join(err, root.Close()); err != nil {
 		return m, errors.Join(err, os.RemoveAll(unpacked))
 	}
 	return m, to.place(unpacked)
+}
+
+// makeRoot makes a directory and opens it. The user of the gateway may own the directory around it, and put a link in its
+// place: root must write no file where that leads, and give none away.
+func makeRoot(name string) (*os.Root, error) {
+	if err := os.Mkdir(name, 0o700); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := root.Stat(".")
+	if err == nil {
+		var named fs.FileInfo
+		if named, err = os.Lstat(name); err == nil && !os.SameFile(opened, named) {
+			err = fmt.Errorf("%s was replaced meanwhile", name)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return root, nil
 }
 
 // clear makes sure that nothing is in the way, and removes what an interrupted restore has left.
@@ -120,7 +144,7 @@ func (t *Target) fits(m *Manifest) error {
 // place moves what was unpacked to its places, and makes it durable: folders first. A store without them would be taken for
 // one whose journal was lost.
 func (t *Target) place(unpacked string) error {
-	mark, err := os.OpenFile(filepath.Join(unpacked, placingName), os.O_CREATE|os.O_WRONLY, 0o600)
+	mark, err := os.OpenFile(filepath.Join(unpacked, placingName), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -151,7 +175,7 @@ func (t *Target) place(unpacked string) error {
 }
 
 // unpack writes the entries of an archive below a directory, and compares them with its manifest.
-func unpack(ctx context.Context, archive, to string) (m Manifest, err error) {
+func unpack(ctx context.Context, archive string, to *os.Root) (m Manifest, err error) {
 	f, err := os.Open(archive)
 	if err != nil {
 		return m, err
@@ -211,15 +235,15 @@ func readManifest(from io.Reader, found []File) (m Manifest, err error) {
 
 // unpackFile writes an entry. Its name is one that Write could have given: an archive may come from anywhere, and a name can
 // lead out of the directory.
-func unpackFile(entry io.Reader, header *tar.Header, below string) (file File, err error) {
+func unpackFile(entry io.Reader, header *tar.Header, below *os.Root) (file File, err error) {
 	if header.Typeflag != tar.TypeReg || !allowed(header.Name) {
 		return file, fmt.Errorf("%w: an entry is named %q", ErrIncomplete, header.Name)
 	}
-	to := filepath.Join(below, filepath.FromSlash(header.Name))
-	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+	to := filepath.FromSlash(header.Name)
+	if err := below.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return file, err
 	}
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	out, err := below.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return file, err
 	}
@@ -229,10 +253,18 @@ func unpackFile(entry io.Reader, header *tar.Header, below string) (file File, e
 	if err != nil {
 		return file, fmt.Errorf("unpacking %s: %w", header.Name, err)
 	}
-	if err := errors.Join(out.Sync(), syncDirectory(filepath.Dir(to))); err != nil {
+	if err := errors.Join(out.Sync(), syncBelow(below, filepath.Dir(to))); err != nil {
 		return file, err
 	}
 	return File{Name: header.Name, Size: n, SHA256: hex.EncodeToString(sum.Sum(nil))}, nil
+}
+
+func syncBelow(root *os.Root, name string) error {
+	d, err := root.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }
 
 func allowed(name string) bool {
