@@ -87,6 +87,8 @@ func suggestPolicy(q *request) (any, error) {
 		if err := spanOf(ids, &f); err != nil {
 			return nil, err
 		}
+		slices.Sort(ids)
+		ids = slices.Compact(ids) // one that is named twice is not missing
 	}
 	calls, partial, err := q.recordedCalls(f, ids)
 	if err != nil {
@@ -277,7 +279,7 @@ func (q *request) suggest(s *suggester, name string, partial bool, missing int) 
 		return nil, validate.Problems{{Loc: []any{"body", "filter"}, Type: validate.ValueError, Msg: "Value error, the calls need more rules than a policy can have; narrow the filter"}}
 	}
 	if len(v.Policy.ApplicationIDs) == 0 {
-		v.Notes = append(v.Notes, "Some of the clients are no registered agents: the policy is for all agents, and its rules name those that are meant.")
+		v.Notes = append(v.Notes, "Some of the clients are no registered agents: the policy is for all agents, and its rules name those that are meant. No rule can tell one unregistered client from another: P.agent == \"\" means every one that the user has.")
 	}
 	return v, nil
 }

@@ -86,8 +86,12 @@ func TestSuggest(t *testing.T) {
 	// By a filter, and with a client that is no agent: the policy is for all, and its rules for that client alone.
 	call(alice, "", server, "tools/call", "open", "allow", nil)
 	got = suggest(object{"filter": object{"mcp_server_id": server, "tool": "open"}}).want(200)
-	if policy := got["policy"].(object); got["calls"] != 1.0 || len(policy["application_ids"].([]any)) != 0 || !strings.Contains(fmt.Sprint(policy["rules"]), `P.agent == ""`) {
+	if policy := got["policy"].(object); got["calls"] != 1.0 || len(policy["application_ids"].([]any)) != 0 || !strings.Contains(fmt.Sprint(policy["rules"]), `P.agent == ""`) ||
+		!strings.Contains(fmt.Sprint(got["notes"]), `P.agent == "" means every one`) {
 		t.Errorf("%v", got)
+	}
+	if got := suggest(object{"audit_ids": []string{ids[0], ids[0]}}).want(200); got["calls"] != 1.0 || strings.Contains(fmt.Sprint(got["notes"]), "of no recorded call") {
+		t.Errorf("an id that is named twice: %v", got)
 	}
 	if got := suggest(object{"filter": object{"mcp_server_id": server, "to": "2026-01-01T00:00:00Z"}}).want(200); got["policy"] != nil || got["calls"] != 0.0 {
 		t.Errorf("an empty span: %v", got)
