@@ -20,9 +20,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/durward-gateway/durward/internal/audit/segments"
@@ -161,13 +163,36 @@ type writer struct {
 
 // all writes every entry. The copy of the store lies beside the archive meanwhile.
 func (w *writer) all(ctx context.Context, from *Source, part string) error {
+	var folders []*heldFolder
+	defer func() {
+		for _, h := range folders {
+			h.close()
+		}
+	}()
 	for _, folder := range Folders() {
-		if err := w.folder(ctx, from.Directory, folder); err != nil {
-			return fmt.Errorf("copying %s: %w", filepath.Join(from.Directory, folder), err)
+		h, err := hold(from.Directory, folder)
+		if err != nil {
+			return fmt.Errorf("opening %s: %w", filepath.Join(from.Directory, folder), err)
+		}
+		folders = append(folders, h)
+	}
+	copied := part + ".db"
+	if from.Snapshot != nil {
+		if err := os.Remove(copied); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		defer os.Remove(copied) //nolint:errcheck // the next backup to this name removes it
+		if err := from.Snapshot(ctx, copied); err != nil {
+			return err
+		}
+	}
+	for _, h := range folders {
+		if err := w.folder(ctx, h); err != nil {
+			return fmt.Errorf("copying %s: %w", filepath.Join(from.Directory, h.name), err)
 		}
 	}
 	if from.Snapshot != nil {
-		if err := w.store(ctx, from, part+".db"); err != nil {
+		if err := w.store(copied); err != nil {
 			return err
 		}
 	}
@@ -178,14 +203,7 @@ func (w *writer) all(ctx context.Context, from *Source, part string) error {
 	return w.entry(manifestName, text)
 }
 
-func (w *writer) store(ctx context.Context, from *Source, copied string) (err error) {
-	if err := os.Remove(copied); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.Remove(copied)) }()
-	if err := from.Snapshot(ctx, copied); err != nil {
-		return err
-	}
+func (w *writer) store(copied string) error {
 	f, err := os.Open(copied)
 	if err != nil {
 		return err
@@ -198,42 +216,113 @@ func (w *writer) store(ctx context.Context, from *Source, copied string) (err er
 	return w.add(StoreName, info.Size(), f)
 }
 
-// folder adds the files of a directory. The gateway makes, renames and removes files meanwhile: a file that is gone is in the
-// store, or has another name now. So the directory is read again until it shows nothing new. The directory may be a link,
-// such as to another disk. Nothing outside of it is read.
-func (w *writer) folder(ctx context.Context, directory, folder string) error {
+// heldFolder is a folder whose files were opened before the store was copied. They are read after it: a journal that ends
+// before the store's records of it would look as if somebody had added those. A file that is removed meanwhile can be read.
+type heldFolder struct {
+	name  string
+	root  *os.Root // nil when there is no such folder
+	files map[string]*os.File
+}
+
+// hold opens the files of a folder. The folder may be a link, such as to another disk. Nothing outside of it is opened.
+func hold(directory, folder string) (*heldFolder, error) {
+	h := &heldFolder{name: folder, files: make(map[string]*os.File)}
 	root, err := os.OpenRoot(filepath.Join(directory, folder))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return h, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer root.Close()
+	h.root = root
+	if err := h.look(); err != nil {
+		h.close()
+		return nil, err
+	}
+	return h, nil
+}
+
+func (h *heldFolder) close() {
+	for _, f := range h.files {
+		_ = f.Close() // it was read only
+	}
+	if h.root != nil {
+		_ = h.root.Close()
+	}
+}
+
+// look opens what is new. The gateway makes, renames and removes files meanwhile: a file that is gone is in the store, or has
+// another name now. So the folder is read again until it shows nothing new.
+func (h *heldFolder) look() error {
 	have := make(map[string]bool)
+	for name := range h.files {
+		have[name] = true
+	}
 	for {
-		fresh, err := unseen(root.FS(), have)
+		fresh, err := unseen(h.root.FS(), have)
 		if err != nil || len(fresh) == 0 {
 			return err
 		}
 		for _, name := range fresh {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
 			have[name] = true
-			// A segment has 16 MiB, and at most the records of a moment more. It grows while it is read.
-			text, err := root.ReadFile(filepath.FromSlash(name))
+			f, err := h.root.Open(filepath.FromSlash(name))
 			if errors.Is(err, fs.ErrNotExist) {
 				continue
 			}
 			if err != nil {
 				return err
 			}
-			if err := w.entry(path.Join(folder, name), text); err != nil {
-				return err
-			}
+			h.files[name] = f
 		}
 	}
+}
+
+// renamed reports whether a file has another name by now, under which it was opened again.
+func (h *heldFolder) renamed(name string) (bool, error) {
+	if _, err := h.root.Stat(filepath.FromSlash(name)); !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	was, err := h.files[name].Stat()
+	if err != nil {
+		return false, err
+	}
+	for other, f := range h.files {
+		if is, err := f.Stat(); err == nil && other != name && os.SameFile(was, is) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// folder adds the files of a folder, with those that came while the store was copied.
+func (w *writer) folder(ctx context.Context, h *heldFolder) error {
+	if h.root == nil {
+		return nil
+	}
+	if err := h.look(); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(h.files)) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		again, err := h.renamed(name)
+		if err != nil {
+			return err
+		}
+		if again {
+			continue
+		}
+		// A segment has 16 MiB, and at most the records of a moment more. It grows while it is read.
+		text, err := io.ReadAll(h.files[name])
+		if err != nil {
+			return err
+		}
+		if err := w.entry(path.Join(h.name, name), text); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // unseen lists the files of a directory that are not in have. Files that are not finished have no place in an archive. A
