@@ -4,8 +4,9 @@
 // and its SHA-256. An archive without a manifest is one that was not finished.
 //
 // The order makes the archive whole although the gateway goes on. Records of calls and usage go from files into the store, and
-// leave their files only when the store has them. So the files are copied first and the store last: a record that is missing
-// from the copied files was in the store by then. A record that is in both counts once when it is shipped again.
+// leave their files only when the store has them. So the files are opened first, then the store is copied, then the files are
+// read: a record that is missing from them was in the store by then. A record that is in both counts once when it is shipped
+// again.
 package backup
 
 import (
@@ -181,7 +182,7 @@ func (w *writer) all(ctx context.Context, from *Source, part string) error {
 		if err := os.Remove(copied); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		defer os.Remove(copied) //nolint:errcheck // the next backup to this name removes it
+		defer os.Remove(copied)
 		if err := from.Snapshot(ctx, copied); err != nil {
 			return err
 		}
