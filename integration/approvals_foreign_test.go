@@ -84,6 +84,14 @@ func TestApprovalsByOthers(t *testing.T) {
 	if body := waiting(bob); !strings.Contains(body, page[2]) || !strings.Contains(body, `"arguments":{"id":1}`) || !strings.Contains(body, `"tool":"delete_issue"`) {
 		t.Errorf("bob sees: %s", body)
 	}
+	// An agent of the approver's cannot decide, and learns no arguments of somebody else.
+	agent := d.tokenOf(t, "bob@example.test")
+	_, single := d.api(t, agent, http.MethodGet, address)
+	for _, body := range []string{waiting(agent), single} {
+		if !strings.Contains(body, page[2]) || !strings.Contains(body, `"arguments":null`) {
+			t.Errorf("an agent of the approver's sees: %s", body)
+		}
+	}
 	for _, token := range []string{alice, eve, admin} {
 		if body := waiting(token); strings.Contains(body, page[2]) {
 			t.Errorf("it waits for somebody else: %s", body)

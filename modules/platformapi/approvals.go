@@ -18,8 +18,8 @@ var (
 		"Decide on the page /approvals, or with a token of a client that the configuration names for it (approval_clients): never with that of the agent that asked, nor without a user")
 )
 
-// approvalView is the API's view of a held call. Its contents are for the user who made it and for those who decide on it;
-// others see the digest.
+// approvalView is the API's view of a held call. Its contents are for the user who made it, and for those who decide on it
+// with a token that may decide; others see the digest.
 type approvalView struct {
 	ID              string                   `json:"id"`
 	Status          storage.ApprovalStatus   `json:"status"`
@@ -54,7 +54,11 @@ func (q *request) approvalView(a storage.Approval) (approvalView, error) {
 		at, via := routes.Instant(a.DecidedAt), a.DecidedVia
 		v.DecidedAt, v.DecidedVia, v.DecidedBy = &at, &via, routes.Optional(a.DecidedBy)
 	}
-	if sees, err := q.Core.Approvals.Sees(q.Context(), q.Call.Party().Decider(), &a); err != nil || !sees {
+	decider := q.Call.Party().Decider()
+	if a.UserID != decider.UserID && q.Core.Approvals.MayDecide(decider) != nil {
+		return v, nil // an agent of theirs, which must not learn what somebody else calls with
+	}
+	if sees, err := q.Core.Approvals.Sees(q.Context(), decider, &a); err != nil || !sees {
 		return v, err
 	}
 	said, err := q.Core.Approvals.Said(&a)
