@@ -1,8 +1,8 @@
 // My activity: the calls with the reader's name, and why some were refused.
 import type { JSX } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
-import { call, Failure, query } from '../api';
+import { query } from '../api';
 import { useLoad } from '../load';
+import { useMore } from '../more';
 import { parameters, set } from '../router';
 import { useServers } from '../session';
 import { show, words } from '../text';
@@ -79,27 +79,8 @@ function Mine(): JSX.Element | null {
 export function Activity(): JSX.Element {
   const asked = parameters.value;
   const filters = { decision: asked.get('decision'), tool: asked.get('tool'), mcp_server_id: asked.get('server') };
-  const path = `/api/audit/mine${query({ ...filters, limit: 25 })}`;
-  const first = useLoad<Calls>(path, 10);
+  const list = useMore<Call, Calls>(`/api/audit/mine${query({ ...filters, limit: 25 })}`, c => c.id, 10);
   const servers = useServers();
-  const [later, setLater] = useState<{ rows: Call[]; cursor: string | null }>();
-  const [error, setError] = useState<Failure>();
-  const [busy, setBusy] = useState(false);
-  useEffect(() => { setLater(undefined); setError(undefined); }, [path]);
-  const cursor = later ? later.cursor : first.data?.next_cursor ?? null;
-  const more = async (): Promise<void> => {
-    setBusy(true);
-    try {
-      const next = await call<Calls>('GET', `/api/audit/mine${query({ ...filters, limit: 25, cursor })}`);
-      setLater({ rows: [...(later?.rows ?? []), ...next.data], cursor: next.next_cursor });
-    } catch (failed) {
-      if (!(failed instanceof Failure)) throw failed;
-      setError(failed);
-    }
-    setBusy(false);
-  };
-  const seen = new Set<string>();
-  const rows = [...(first.data?.data ?? []), ...(later?.rows ?? [])].filter(c => !seen.has(c.id) && seen.add(c.id));
   const filtered = Object.values(filters).some(Boolean);
   return (
     <Screen title="My activity" about="Every call with your name, as the audit log has it: also those that were refused, with the reason.">
@@ -115,13 +96,13 @@ export function Activity(): JSX.Element {
           <label><span>Tool</span><input type="search" name="tool" defaultValue={filters.tool ?? ''} placeholder="exact name" /></label>
           <button type="submit">Search</button>
         </form>
-        {(first.error ?? error) && <Problem error={(first.error ?? error) as Failure} retry={() => { setError(undefined); void first.reload(); }} />}
-        {!first.data && !first.error && <Waiting rows={6} />}
-        {first.data && rows.length > 0 && <CallTable label="Your calls" calls={rows} more={cursor ? () => { void more(); } : undefined} busy={busy} />}
-        {first.data && rows.length === 0 && (filtered
+        {list.error && <Problem error={list.error} retry={() => { void list.reload(); }} />}
+        {!list.rows && !list.error && <Waiting rows={6} />}
+        {list.rows && list.rows.length > 0 && <CallTable label="Your calls" calls={list.rows} more={list.more} busy={list.busy} />}
+        {list.rows?.length === 0 && (filtered
           ? <Empty icon="search" title="No call matches"><button type="button" onClick={() => { set({ decision: '', tool: '', server: '' }); }}>Show all</button></Empty>
           : <Empty icon="activity" title="No call yet"><p>Set up a client, and let it call a tool. Each call appears here at once.</p></Empty>)}
-        {first.data?.partial && <p class="small">The search stopped before the beginning of the log: narrow it down to see older calls.</p>}
+        {list.first?.partial && <p class="small">The search stopped before the beginning of the log: narrow it down to see older calls.</p>}
       </Section>
     </Screen>
   );

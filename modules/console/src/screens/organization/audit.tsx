@@ -10,7 +10,7 @@ import { Empty, Problem, Screen, Tag, Waiting } from '../../ui/basics';
 import { Json } from '../../ui/code';
 import { Table } from '../../ui/table';
 import { Time } from '../../ui/time';
-import { useMore } from './more';
+import { useMore } from '../../more';
 import { useOrganizationServers } from './servers';
 
 interface Audit extends Call {

@@ -13,7 +13,7 @@ import { Confirm } from '../../ui/dialog';
 import { Table } from '../../ui/table';
 import { Time } from '../../ui/time';
 import { toast } from '../../ui/toast';
-import { useMore } from './more';
+import { useMore } from '../../more';
 
 const nameOf = (u: User): string => show(u.email ?? u.name ?? u.subject, 80);
 

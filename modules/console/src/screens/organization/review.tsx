@@ -8,7 +8,7 @@ import { show } from '../../text';
 import { Empty, Problem, Screen, Tag, Waiting } from '../../ui/basics';
 import { Table } from '../../ui/table';
 import { Time } from '../../ui/time';
-import { useMore } from './more';
+import { useMore } from '../../more';
 import { Change } from './server';
 
 interface ServerTool extends Tool {

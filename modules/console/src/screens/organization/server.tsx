@@ -15,7 +15,7 @@ import { Table } from '../../ui/table';
 import { Tabs } from '../../ui/tabs';
 import { Time } from '../../ui/time';
 import { toast } from '../../ui/toast';
-import { useMore } from './more';
+import { useMore } from '../../more';
 import { Tried } from './newserver';
 import { PolicyTable } from './policies';
 import { Answer, useOrganizationServers } from './servers';
