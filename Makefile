@@ -52,11 +52,12 @@ quick: ## the tests beside the code, without the race detector; what has not cha
 	.ci/with-go bash -c 'units=$$(.ci/units) && go test $$units'
 
 .PHONY: test
-test: prepare ## prepare, then run every test, a line for each package; all but the black-box tests with the race detector
+test: prepare ## prepare, then run every test, a line for each package; those of internal and storage with the race detector
 	.ci/with-go env RACE="$(RACE)" .ci/test
 
 .PHONY: race
-race: ## the suites of the built binary, with tests and gateway under the race detector (SUITES='Policy|Approvals' for some)
+race: ## under the race detector: tests and gateway of the black-box suites (SUITES='Policy|Approvals' for some), and what `make test` runs without it
+	$(if $(filter .,$(value SUITES)),.ci/with-go bash -c 'units=$$(.ci/units others) && CGO_ENABLED=1 go run ./integration/report go test -json $(RACE) -count=1 -timeout=60m $$units')
 	.ci/with-go go run ./integration/report env CGO_ENABLED=1 DURWARD_TEST_RACE="$(RACE)" go test -json $(RACE) -count=1 -timeout=60m -run '$(value SUITES)' ./integration ./integration/cluster ./integration/faults
 
 .PHONY: allocations

@@ -22,15 +22,17 @@ type generating struct {
 	folder string
 }
 
-// run runs a command in the folder and returns its output.
+// run runs a command in the folder and returns its standard output. Go says on the other one what it downloads.
 func (c *generating) run(name string, arguments ...string) string {
 	c.t.Helper()
 	command := exec.CommandContext(c.t.Context(), name, arguments...)
 	command.Dir = c.folder
 	command.Env = append(os.Environ(), "GOFLAGS=-trimpath", "GOWORK=off", "NO_COLOR=1")
-	output, err := command.CombinedOutput()
+	var problems strings.Builder
+	command.Stderr = &problems
+	output, err := command.Output()
 	if err != nil {
-		c.t.Fatalf("%s %s: %v\n%s", name, strings.Join(arguments, " "), err, rig.Tail(string(output), 5_000))
+		c.t.Fatalf("%s %s: %v\n%s\n%s", name, strings.Join(arguments, " "), err, rig.Tail(string(output), 5_000), rig.Tail(problems.String(), 5_000))
 	}
 	return strings.TrimSpace(string(output))
 }
