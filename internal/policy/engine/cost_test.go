@@ -12,6 +12,9 @@ import (
 
 // TestM20Costs checks that a loop that looks at all of a large argument each time is counted, and ends soon.
 func TestM20Costs(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector makes this twenty times slower: see make allocations")
+	}
 	list := "[" + strings.TrimSuffix(strings.Repeat("7,", 30_000), ",") + ",8]"
 	arguments := `{"l":` + list + `,"m":{"k":` + list + `},"s":"` + strings.Repeat("x", 1<<20) + `","few":[1,2,3]}`
 	for expr, over := range map[string]bool{
