@@ -94,6 +94,12 @@ type Store interface {
 	Audits
 	Gateway
 
+	// Together runs f in one write transaction of an organization: what this store reads and writes with the context that
+	// f gets belongs to it, and all of it is committed, or nothing when f returns an error. An error of a method under it
+	// must be returned: nothing can be done after it. f must not use methods that wait for a connection's edits. It may run
+	// again after a try of which nothing was committed. The entries of WithAudit of ctx are recorded at the end; f may add
+	// some to them.
+	Together(ctx context.Context, organization string, f func(ctx context.Context) error) error
 	// Ping checks whether the store can serve reads and writes: its error is ErrReadOnly when it can serve reads.
 	Ping(ctx context.Context) error
 	// OnChange registers f, which is called after each commit that changed the organization's facts (its servers,

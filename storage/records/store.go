@@ -81,21 +81,21 @@ func New(driver Driver, dialect Dialect) *Store {
 }
 
 func (s *work) read(ctx context.Context, organization string, f func(ctx context.Context, q Querier) error) error {
-	return s.driver.Read(ctx, Access{Scope: Of(organization)}, f)
+	return s.reading(ctx, Access{Scope: Of(organization)}, s.driver.Read, f)
 }
 
 // readToAuthenticate reads like read, for authentication, for which every request waits.
 func (s *work) readToAuthenticate(ctx context.Context, scope Scope, f func(ctx context.Context, q Querier) error) error {
-	return s.driver.Read(ctx, Access{Scope: scope, Authenticates: true}, f)
+	return s.reading(ctx, Access{Scope: scope, Authenticates: true}, s.driver.Read, f)
 }
 
 // readAcross reads like read, over all organizations.
 func (s *work) readAcross(ctx context.Context, f func(ctx context.Context, q Querier) error) error {
-	return s.driver.Read(ctx, Access{Scope: Everyone}, f)
+	return s.reading(ctx, Access{Scope: Everyone}, s.driver.Read, f)
 }
 
 func (s *work) readSnapshot(ctx context.Context, organization string, f func(ctx context.Context, q Querier) error) error {
-	return s.driver.ReadSnapshot(ctx, Access{Scope: Of(organization)}, f)
+	return s.reading(ctx, Access{Scope: Of(organization)}, s.driver.ReadSnapshot, f)
 }
 
 // write runs f in a write transaction of an organization. Those of one organization run one after the other.
@@ -114,8 +114,11 @@ func (s *work) writeAcross(ctx context.Context, lock LockKind, f func(ctx contex
 }
 
 // commit carries out every write. It records in the transaction the entries of storage.WithAudit, once, when f wrote
-// anything or always is true.
+// anything or always is true. A write that belongs to another one (storage.Store.Together) leaves that to it.
 func (s *work) commit(ctx context.Context, a Access, lock Lock, always bool, f func(ctx context.Context, tx Tx) error) error {
+	if tx := s.join(ctx); tx != nil {
+		return tx.Within(ctx, a.Scope, func() error { return f(ctx, tx) })
+	}
 	audited := storage.AuditOf(ctx)
 	if audited == nil || len(audited.Entries) == 0 {
 		return s.driver.Write(ctx, a, lock, f)

@@ -77,6 +77,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"policies/lists", testPolicyLists},
 		{"policies/of a server", testServerPolicies},
 		{"policies/revisions", testPolicyRevisions},
+		{"together/all or nothing", testTogether},
 		{"policies/archived with their server", testDeleteServerPolicies},
 		{"approvals/life", testApprovals},
 		{"approvals/decisions", testDecideApproval},
