@@ -7,19 +7,10 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/identity/agentedit"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
-
-// These are the bounds of an application's members.
-const (
-	maxExternalID = 255 // of the client id of a token
-	maxCallback   = 2048
-	maxCallbacks  = 100
-)
-
-// channelText is the rule for the place where a human decides on an agent's held calls.
-var channelText = validate.Text{Flags: validate.Nullable, Enum: []string{string(storage.ChannelInBand), string(storage.ChannelOutOfBand)}}
 
 func listAgents(q *request) (any, error) {
 	filter := storage.AgentFilter{OrganizationID: q.Organization(), Search: q.Search(), Page: q.Page()}
@@ -78,14 +69,12 @@ func createAgent(q *request) (any, error) {
 		case given && described.Set():
 			o.Report(validate.ValueError, "Value error, give application_directory_id or application_directory, not both", "application_directory")
 		case described.Set() && described.Value != nil:
-			a.Application = application(described.Value)
+			a.Application = agentedit.Application(described.Value)
 			a.Application.Issuer = q.issuer(described.Value)
 		case !given && !described.Set() && !o.Wrong("application_directory_id") && !o.Wrong("application_directory"):
 			o.Report(validate.Missing, "Field required: application_directory_id or application_directory", "application_directory_id")
 		}
-		a.WriteConfirmationsRequired = o.Bool("write_confirmations_required", 0).Value
-		a.LLMGatewayEnabled = o.Bool("llm_gateway_enabled", 0).Or(false)
-		a.ApprovalChannel = storage.ApprovalChannel(o.Text("approval_channel", channelText).Value)
+		agentedit.Settings(o, &a)
 	}); err != nil {
 		return nil, err
 	}
@@ -120,23 +109,6 @@ func (q *request) issuer(o *validate.Object) string {
 	return q.Core.AgentIssuer(named)
 }
 
-func application(o *validate.Object) storage.Application {
-	text := func(name string, r validate.Text) string { return o.Text(name, r).Value }
-	a := storage.Application{
-		ExternalID:       text("external_id", validate.Text{Flags: validate.Required, Min: 1, Max: maxExternalID, Pattern: clientText}),
-		Name:             text("name", validate.Text{Flags: validate.Nullable, Max: 255}),
-		Description:      text("description", validate.Text{Flags: validate.Nullable}),
-		Public:           o.Bool("public", 0).Value,
-		DCR:              o.Bool("dcr", 0).Value,
-		PostLoginSuccess: o.Bool("post_login_success", 0).Value,
-		Callbacks:        o.Texts("callbacks", validate.List{Max: maxCallbacks}, validate.Text{Min: 1, Max: maxCallback}).Value,
-	}
-	if a.Name == "" {
-		a.Name = a.ExternalID
-	}
-	return a
-}
-
 func agentAnswer(a storage.Agent, err error) (any, error) {
 	switch {
 	case errors.Is(err, storage.ErrConflict):
@@ -156,7 +128,7 @@ func updateAgent(q *request) (any, error) {
 	if err := q.Read(false, func(o *validate.Object) {
 		name = o.Text("name", validate.Text{Min: 1, Max: 255})
 		description = o.Text("description", validate.Text{Flags: validate.Nullable})
-		channel = o.Text("approval_channel", channelText)
+		channel = o.Text("approval_channel", agentedit.Channel)
 		confirmed = o.Bool("write_confirmations_required", 0)
 	}); err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/durward-gateway/durward/internal/credential/directory"
+	"github.com/durward-gateway/durward/internal/credential/serveredit"
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
@@ -91,7 +92,7 @@ func updateEntry(q *request) (any, error) {
 // activateServers ends the waiting of servers for an OAuth client that their entry no longer asks for. When the entry
 // still asks for one, the first user who connects activates them.
 func (q *request) activateServers(e storage.DirectoryEntry) error {
-	if usesOAuth(e) {
+	if serveredit.UsesOAuth(e) {
 		return nil
 	}
 	waiting, err := q.Core.Store.Servers(q.Context(), storage.ServerFilter{
@@ -105,7 +106,7 @@ func (q *request) activateServers(e storage.DirectoryEntry) error {
 			continue
 		}
 		_, err := q.Core.Store.UpdateServer(q.Context(), s.OrganizationID, s.ID, func(s *storage.Server) error {
-			s.Status = lifecycle(e, s.ClientID != "", s.SealedClientSecret != nil)
+			s.Status = serveredit.Lifecycle(e, s.ClientID != "", s.SealedClientSecret != nil)
 			return nil
 		})
 		if err != nil && !errors.Is(err, storage.ErrNotFound) {

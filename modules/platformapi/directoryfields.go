@@ -6,6 +6,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/credential/directory"
+	"github.com/durward-gateway/durward/internal/credential/serveredit"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -59,7 +60,7 @@ func (q *request) entryFields(o *validate.Object, required validate.Flags, recor
 	}{{"description", &record.Description}, {"icon", &record.Icon}, {"events_url", &record.EventsURL}} {
 		set(member.to, o.Text(member.name, validate.Text{}))
 	}
-	set(&record.Slug, serverSlug(o, 0))
+	set(&record.Slug, serveredit.Slug(o, 0))
 	set((*string)(&record.Protocol), o.Text("protocol", validate.Text{Enum: []string{string(storage.ProtocolMCP), string(storage.ProtocolSSE)}}))
 	set((*string)(&record.Provider), o.Text("provider", validate.Text{Enum: storage.Providers()}))
 	authParams(o, record)

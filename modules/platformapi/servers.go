@@ -10,6 +10,7 @@ import (
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/credential/directory"
+	"github.com/durward-gateway/durward/internal/credential/serveredit"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app/routes"
@@ -100,12 +101,12 @@ func createServer(q *request) (any, error) {
 		// Clients write null for members that they leave out.
 		s.Name = o.Name(validate.Required, directory.MaxName).Value
 		s.DirectoryID = o.UUID("mcp_server_directory_id", validate.Required).Value
-		chosen = serverSlug(o, validate.Nullable).Value
-		s.ClientID = clientID(o).Value
-		if looksObfuscated(s.ClientID) {
-			o.Report(validate.ValueError, msgObfuscated, "client_id")
+		chosen = serveredit.Slug(o, validate.Nullable).Value
+		s.ClientID = serveredit.ClientID(o).Value
+		if serveredit.LooksObfuscated(s.ClientID) {
+			o.Report(validate.ValueError, serveredit.MsgObfuscated, "client_id")
 		}
-		given, isKey := clientProof(o)
+		given, isKey := serveredit.ClientProof(o)
 		secret, keyed = given.Value, isKey
 		s.Meta = o.Document("meta", validate.Nullable, int(q.Core.Sizes.Meta)).Value
 	}); err != nil {
@@ -115,10 +116,10 @@ func createServer(q *request) (any, error) {
 	if s.Entry, err = q.Core.Store.DirectoryEntry(q.Context(), s.OrganizationID, s.DirectoryID); err != nil {
 		return nil, routes.Missing(err, errNoTemplate)
 	}
-	if err := checkProof(s.Entry, !secret.Empty(), keyed); err != nil {
+	if err := serveredit.CheckProof(s.Entry, !secret.Empty(), keyed); err != nil {
 		return nil, err
 	}
-	s.Status = lifecycle(s.Entry, s.ClientID != "", !secret.Empty())
+	s.Status = serveredit.Lifecycle(s.Entry, s.ClientID != "", !secret.Empty())
 	id, err := uuid.NewV7()
 	if err != nil {
 		return nil, err
@@ -145,7 +146,7 @@ func createServer(q *request) (any, error) {
 func (q *request) connectCreator(s storage.Server) createdView {
 	created := createdView{ID: s.ID}
 	known := s.Entry.OAuth.AuthorizationEndpoint != "" && s.Entry.OAuth.TokenEndpoint != ""
-	if !usesOAuth(s.Entry) || !known || s.ClientID == "" || s.SealedClientSecret == nil {
+	if !serveredit.UsesOAuth(s.Entry) || !known || s.ClientID == "" || s.SealedClientSecret == nil {
 		return created
 	}
 	result, err := q.Core.Broker.Connect(q.Context(), q.who(), s, connection.ConnectRequest{})

@@ -5,6 +5,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/credential/directory"
+	"github.com/durward-gateway/durward/internal/credential/serveredit"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
@@ -27,9 +28,9 @@ func updateServer(q *request) (any, error) {
 	var edit serverEdit
 	if err := q.Read(false, func(o *validate.Object) {
 		edit.name = o.Name(0, directory.MaxName)
-		edit.slug = serverSlug(o, 0)
-		edit.clientID = clientID(o)
-		edit.clientSecret, edit.isKey = clientProof(o)
+		edit.slug = serveredit.Slug(o, 0)
+		edit.clientID = serveredit.ClientID(o)
+		edit.clientSecret, edit.isKey = serveredit.ClientProof(o)
 		edit.meta = o.Document("meta", 0, int(q.Core.Sizes.Meta))
 	}); err != nil {
 		return nil, err
@@ -70,13 +71,13 @@ func (e *serverEdit) applyCredentials(s *storage.Server) (forgetClient bool, err
 	former := *s
 	setID := e.clientID.Present
 	switch value := e.clientID.Value; {
-	case !looksObfuscated(value):
-	case value == obfuscated(s.ClientID):
+	case !serveredit.LooksObfuscated(value):
+	case value == serveredit.Obfuscated(s.ClientID):
 		setID = false // a record that was read, changed and sent back
 	default:
-		return false, validate.Problems{{Loc: []any{"body", "client_id"}, Type: validate.ValueError, Msg: msgObfuscated}}
+		return false, validate.Problems{{Loc: []any{"body", "client_id"}, Type: validate.ValueError, Msg: serveredit.MsgObfuscated}}
 	}
-	if err := checkProof(s.Entry, e.clientSecret.Set(), e.isKey); err != nil {
+	if err := serveredit.CheckProof(s.Entry, e.clientSecret.Set(), e.isKey); err != nil {
 		return false, err
 	}
 	if setID {
@@ -93,8 +94,8 @@ func (e *serverEdit) applyCredentials(s *storage.Server) (forgetClient bool, err
 	if s.ClientID == former.ClientID && !e.clientSecret.Set() && hadSecret == hasSecret {
 		return false, nil
 	}
-	s.Status = lifecycle(s.Entry, s.ClientID != "", hasSecret)
-	if e.clientID.Null && e.clientSecret.Null && usesOAuth(s.Entry) {
+	s.Status = serveredit.Lifecycle(s.Entry, s.ClientID != "", hasSecret)
+	if e.clientID.Null && e.clientSecret.Null && serveredit.UsesOAuth(s.Entry) {
 		s.Status = storage.ServerPending
 	}
 	// Users stay connected when a secret is merely replaced, also when that ends an error status: the provider had refused

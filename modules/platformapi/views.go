@@ -6,6 +6,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/credential/directory"
+	"github.com/durward-gateway/durward/internal/credential/serveredit"
 	"github.com/durward-gateway/durward/modules/app/paths"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
@@ -30,7 +31,7 @@ type serverView struct {
 	Status           storage.ServerStatus     `json:"status"`
 	DirectoryID      string                   `json:"mcp_server_directory_id"`
 	Scopes           []string                 `json:"scopes"`
-	ClientID         *string                  `json:"client_id"` // obfuscated
+	ClientID         *string                  `json:"client_id"` // serveredit.Obfuscated
 	ProxyURL         string                   `json:"proxy_url"`
 	OrganizationID   string                   `json:"organization_id"`
 	Meta             json.RawMessage          `json:"meta"`
@@ -47,7 +48,7 @@ func (q *request) serverView(s storage.ServerView) serverView {
 	}
 	return serverView{
 		ID: s.ID, Name: s.Name, Slug: s.Slug, ConnectionStatus: s.ConnectionStatus, Provider: routes.Optional(s.Entry.Name), URL: routes.Optional(s.Entry.URL),
-		Status: s.Status, DirectoryID: s.DirectoryID, Scopes: routes.List(s.Entry.Scopes), ClientID: routes.Optional(obfuscated(s.ClientID)),
+		Status: s.Status, DirectoryID: s.DirectoryID, Scopes: routes.List(s.Entry.Scopes), ClientID: routes.Optional(serveredit.Obfuscated(s.ClientID)),
 		ProxyURL: q.Core.PublicURL + paths.MCPPrefix + s.Slug, OrganizationID: s.OrganizationID, Meta: document(s.Meta),
 		CreatedAt: routes.Instant(s.CreatedAt), UpdatedAt: routes.Instant(s.UpdatedAt),
 		LastSeenAt: routes.OptionalInstant(s.LastSeenAt), LastError: problem,
