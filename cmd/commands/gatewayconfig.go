@@ -14,8 +14,10 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 
+	"github.com/durward-gateway/durward/cmd/commands/declared"
 	"github.com/durward-gateway/durward/internal/identity/caller"
 	"github.com/durward-gateway/durward/internal/ops/rekey"
 	"github.com/durward-gateway/durward/internal/seal"
@@ -25,6 +27,64 @@ import (
 	"github.com/durward-gateway/durward/storage/postgres"
 	"github.com/durward-gateway/durward/storage/sqlite"
 )
+
+func init() {
+	for _, command := range declared.Commands(declared.Surroundings{Flags: declaredTarget}) {
+		caddycmd.RegisterCommand(command)
+	}
+}
+
+// declaredTarget adds the flags that name a store or a gateway.
+func declaredTarget(cmd *cobra.Command) func(ctx context.Context, readOnly bool) (declared.Target, error) {
+	var config configFlags
+	config.add(cmd)
+	return func(ctx context.Context, readOnly bool) (declared.Target, error) {
+		return config.declaredStore(ctx, readOnly)
+	}
+}
+
+// declaredStore opens the store for what files declare.
+func (f *configFlags) declaredStore(ctx context.Context, readOnly bool) (declared.Target, error) {
+	config, err := f.load()
+	if err != nil {
+		return nil, err
+	}
+	masters, err := config.masterKeys()
+	if err != nil {
+		return nil, err
+	}
+	if err := config.unused(ctx, readOnly); err != nil {
+		return nil, err
+	}
+	store, err := config.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ring, err := seal.OpenKeyring(ctx, masters, store, time.Now)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return declared.Offline{Store: store, Keyring: ring, Secret: settings.ResolveSecret}, nil
+}
+
+// unused makes sure that no gateway has the SQLite store open: it would not hear of what is changed.
+func (c *gatewayConfig) unused(ctx context.Context, readOnly bool) error {
+	if readOnly || c.Store.Driver != "sqlite" {
+		return nil
+	}
+	path, err := c.path()
+	if err != nil {
+		return err
+	}
+	store, err := sqlite.OpenExclusively(ctx, path, sqlite.Options{Timeout: toolTimeout})
+	if errors.Is(err, sqlite.ErrInUse) {
+		return fmt.Errorf("%w, or let it apply the files, with --url and --token", err)
+	}
+	if err != nil {
+		return err
+	}
+	return store.Close()
+}
 
 // toolTimeout bounds a statement of a command that goes over whole tables.
 const toolTimeout = 10 * time.Minute

@@ -1,0 +1,247 @@
+// Package declared holds the commands for configuration as files: apply, diff and export. They work on a store, which the
+// commands' common part opens, or through the API of a running gateway.
+package declared
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/spf13/cobra"
+
+	"github.com/durward-gateway/durward/internal/ops/declare"
+	"github.com/durward-gateway/durward/internal/seal"
+)
+
+// Target applies files to a gateway's store.
+type Target interface {
+	// Run plans, and unless dry carries out, what files ask for.
+	Run(ctx context.Context, files []declare.File, dry bool) ([]declare.Plan, error)
+	// Export writes the objects of an organization; "" is the only one.
+	Export(ctx context.Context, organization string) ([]byte, error)
+	Close() error
+}
+
+// Surroundings open the targets of the commands.
+type Surroundings struct {
+	// Flags adds the flags that name a target, and returns what opens it, for reading only or not.
+	Flags func(cmd *cobra.Command) func(ctx context.Context, readOnly bool) (Target, error)
+}
+
+// changed is the exit code of a plan with changes.
+const changed = 2
+
+const places = `
+Without --url the store of --config is used: of SQLite no gateway may have it open when
+something is applied. With --url a running gateway does it, for the organization of the
+token, which is an administrator's.
+`
+
+// Commands returns the commands.
+func Commands(s Surroundings) []caddycmd.Command {
+	return []caddycmd.Command{
+		{
+			Name:  "apply",
+			Usage: "<file or directory>... [--dry-run] [--json] [--config <file> | --url <address>]",
+			Short: "Makes servers, agents and policies equal to what files say",
+			Long: `
+Reads YAML or JSON files, shows which changes they ask for, and makes all of them in one
+transaction for each organization. What the files do not mention stays. A file with an
+error is refused whole, and so are the others with it.
+
+With --dry-run nothing is changed, and the exit code is 2 when something would be.
+` + places,
+			CobraFunc: func(cmd *cobra.Command) {
+				dry := cmd.Flags().Bool("dry-run", false, "Show the changes and make none")
+				runCommand(s, cmd, dry)
+			},
+		},
+		{
+			Name:  "diff",
+			Usage: "<file or directory>... [--json] [--config <file> | --url <address>]",
+			Short: "Shows what applying files would change",
+			Long: `
+Shows the changes that 'durward apply' would make, and makes none. The exit code is 2 when
+there are some.
+` + places,
+			CobraFunc: func(cmd *cobra.Command) {
+				dry := true
+				runCommand(s, cmd, &dry)
+			},
+		},
+		{
+			Name:  "export",
+			Usage: "[--organization <id or slug>] [--config <file> | --url <address>]",
+			Short: "Writes servers, agents and policies as a file that can be applied",
+			Long: `
+Writes all servers, agents and policies of an organization as YAML. Applied to another
+gateway that knows the same directory entries, it makes the same objects. Secrets are not
+written: a reference to the environment stands in the place of each. Archived policies are
+left out.
+` + places,
+			CobraFunc: func(cmd *cobra.Command) {
+				open := s.Flags(cmd)
+				organization := cmd.Flags().String("organization", "", "Id or slug of the organization, when there are several")
+				cmd.Args = cobra.NoArgs
+				cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
+					target, err := open(cmd.Context(), true)
+					if err != nil {
+						return err
+					}
+					defer func() { err = errors.Join(err, target.Close()) }()
+					text, err := target.Export(cmd.Context(), *organization)
+					if err != nil {
+						return err
+					}
+					_, err = cmd.OutOrStdout().Write(text)
+					return err
+				}
+			},
+		},
+	}
+}
+
+// runCommand makes apply, or diff.
+func runCommand(s Surroundings, cmd *cobra.Command, dry *bool) {
+	open := s.Flags(cmd)
+	asJSON := cmd.Flags().Bool("json", false, "Write the plan as JSON")
+	cmd.Args = cobra.MinimumNArgs(1)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		code, err := run(cmd, open, args, *dry, *asJSON)
+		if err != nil || code == 0 {
+			return err
+		}
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		return caddycmd.WrapCommandFuncForCobra(func(caddycmd.Flags) (int, error) { return code, nil })(cmd, args)
+	}
+}
+
+// run returns the exit code of a command that did not fail.
+func run(cmd *cobra.Command, open func(context.Context, bool) (Target, error), args []string, dry, asJSON bool) (code int, err error) {
+	files, err := Read(args)
+	if err != nil {
+		return 0, err
+	}
+	target, err := open(cmd.Context(), dry)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, target.Close()) }()
+	plans, err := target.Run(cmd.Context(), files, dry)
+	var problems declare.Problems
+	switch {
+	case errors.As(err, &problems):
+		return 0, fmt.Errorf("the files are refused, and nothing was changed:\n%w", problems)
+	case err != nil:
+		return 0, err
+	}
+	if err := show(cmd.OutOrStdout(), plans, dry, asJSON); err != nil {
+		return 0, err
+	}
+	if dry && slices.ContainsFunc(plans, func(p declare.Plan) bool { return len(p.Changes) > 0 }) {
+		return changed, nil
+	}
+	return 0, nil
+}
+
+// Read reads files, and those of directories that end in .yaml, .yml or .json, in the order of their names.
+func Read(paths []string) (files []declare.File, err error) {
+	size := int64(0)
+	add := func(path string) error {
+		info, err := os.Stat(path)
+		if err != nil {
+			return err
+		}
+		if size += info.Size(); size > declare.MaxText {
+			return fmt.Errorf("the files are larger than %d MiB together", declare.MaxText>>20)
+		}
+		text, err := os.ReadFile(path) //nolint:gosec // the user names it
+		files = append(files, declare.File{Name: path, Text: string(text)})
+		return err
+	}
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, err
+		}
+		if !info.IsDir() {
+			if err := add(path); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if err := filepath.WalkDir(path, func(inner string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(inner)) {
+				return err
+			}
+			return add(inner)
+		}); err != nil {
+			return nil, err
+		}
+	}
+	if len(files) == 0 {
+		return nil, errors.New("there is no file that ends in .yaml, .yml or .json")
+	}
+	return files, nil
+}
+
+func show(out io.Writer, plans []declare.Plan, dry, asJSON bool) error {
+	if asJSON {
+		if plans == nil {
+			plans = []declare.Plan{}
+		}
+		e := json.NewEncoder(out)
+		e.SetEscapeHTML(false)
+		return e.Encode(map[string]any{"applied": !dry, "plans": plans})
+	}
+	n := 0
+	for _, p := range plans {
+		for _, c := range p.Changes {
+			n++
+			fmt.Fprintln(out, line(c))
+		}
+	}
+	switch {
+	case n == 0:
+		fmt.Fprintln(out, "nothing to change")
+	case dry:
+		fmt.Fprintf(out, "%d to change\n", n)
+	default:
+		fmt.Fprintf(out, "%d changed\n", n)
+	}
+	return nil
+}
+
+func line(c declare.Change) string {
+	text := fmt.Sprintf("%s %s %q", c.Action, c.Kind, c.Name)
+	if c.Was != "" {
+		text += fmt.Sprintf(" (was %q)", c.Was)
+	}
+	if c.Action == declare.Update {
+		var fields []string
+		for _, f := range c.Fields {
+			fields = append(fields, f.Field)
+		}
+		text += ": " + strings.Join(fields, ", ")
+	}
+	return text
+}
+
+// Secrets reads references once.
+func Secrets(resolve func(reference string) (seal.Secret, error)) func(string) (seal.Secret, error) {
+	return func(reference string) (seal.Secret, error) {
+		secret, err := resolve(reference)
+		if err == nil && secret.Empty() {
+			err = fmt.Errorf("%s is empty", reference)
+		}
+		return secret, err
+	}
+}

@@ -1,0 +1,290 @@
+package declare
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/storage"
+	"github.com/durward-gateway/durward/storage/sqlite/sqlitetest"
+)
+
+const (
+	organization = "0190aaaa-0000-7000-8000-000000000001"
+	issuer       = "https://id.example.com"
+	client       = "geheim"
+)
+
+var start = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+
+// newPlace returns the surroundings of an empty organization, with one directory entry.
+func newPlace(t *testing.T) Options {
+	t.Helper()
+	store, ctx := sqlitetest.Open(t), t.Context()
+	master, err := seal.ParseMasterKey(seal.NewMasterKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := func() time.Time { return start }
+	ring, err := seal.OpenKeyring(ctx, []seal.MasterKey{master}, store, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.ResolveOrganization(ctx, storage.OrganizationClaim{Issuer: issuer, ID: organization, Slug: "acme"}, start); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.SyncDirectory(ctx, storage.SourceConfig, []storage.DirectoryEntry{{
+		ID: newID(), Name: "Tracker", Slug: "tracker", URL: "https://mcp.example.com", Protocol: storage.ProtocolMCP, Provider: storage.ProviderOAuth2, RequiresAuth: true,
+	}}, start); err != nil {
+		t.Fatal(err)
+	}
+	return Options{
+		Store: store, Keyring: ring, Now: now, MaxMeta: 64 << 10,
+		Issuer: func(named string) (string, bool) { return named, named != "" },
+		Secret: func(reference string) (seal.Secret, error) {
+			if reference != "{env.ISSUES_CLIENT_SECRET}" {
+				return seal.Secret{}, errors.New("it is not set")
+			}
+			return seal.NewSecret(client), nil
+		},
+		Organization: func(_ context.Context, named string) (string, error) {
+			if named != "acme" {
+				return "", fmt.Errorf("there is no organization %q", named)
+			}
+			return organization, nil
+		},
+		Audit: func(ctx context.Context, organization string) (context.Context, error) {
+			return storage.WithAudit(ctx, &storage.Audited{OrganizationID: organization, Node: "test", Entries: []storage.AuditEntry{
+				{ID: newID(), At: start, Kind: storage.AuditAdmin, Event: "configuration.apply", Detail: map[string]any{}},
+			}}), nil
+		},
+	}
+}
+
+const whole = `organization: acme
+servers:
+  - name: Issues
+    slug: issues
+    directory: tracker
+    client_id: gate
+    client_secret: '{env.ISSUES_CLIENT_SECRET}'
+    meta:
+      big: 9007199254740993
+      text: "yes\nno"
+agents:
+  - name: robot
+    issuer: https://id.example.com
+    external_id: robot-1
+    approval_channel: out_of_band
+  - name: robot
+    issuer: https://id.example.com
+    external_id: robot-2
+policies:
+  - name: paused
+    server: Issues
+    agents:
+      - robot-2
+      - robot-1
+    status: INACTIVE
+    tags:
+      - "true"
+    rules:
+      - name: reads
+        active: true
+        authorized: true
+        actions:
+          - tools/call:read_*
+        roles_groups:
+          - '*'
+        condition:
+          match:
+            expr: R.attr.n < 9007199254740993 && R.attr.s == '<é>'
+`
+
+// run applies a text, or plans to, and returns the lines of the plan.
+func run(t *testing.T, o Options, text string, dry bool) (lines []string, err error) {
+	t.Helper()
+	plans, err := Run(t.Context(), o, []File{{"a.yaml", text}}, dry)
+	for _, p := range plans {
+		for _, c := range p.Changes {
+			line := fmt.Sprintf("%s %s %s", c.Action, c.Kind, c.Name)
+			for _, f := range c.Fields {
+				if c.Action == Update {
+					line += " " + f.Field
+				}
+			}
+			lines = append(lines, line)
+		}
+	}
+	return lines, err
+}
+
+func export(t *testing.T, o Options) string {
+	t.Helper()
+	text, err := Export(t.Context(), o.Store, organization, "acme", start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func applied(t *testing.T, o Options, text string, want ...string) {
+	t.Helper()
+	planned, err := run(t, o, text, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := run(t, o, text, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, made); diff != "" || !slices.Equal(planned, made) {
+		t.Errorf("planned %q\n%s", planned, diff)
+	}
+	if again, err := run(t, o, text, true); err != nil || again != nil {
+		t.Errorf("applied twice it changes %q, %v", again, err)
+	}
+}
+
+// TestRoundTrip checks that an export applied to an empty organization exports as the same bytes, without a secret.
+func TestRoundTrip(t *testing.T) {
+	first, second := newPlace(t), newPlace(t)
+	applied(t, first, whole, "create server Issues", "create agent robot", "create agent robot", "create policy paused")
+	text := export(t, first)
+	if strings.Contains(text, client) {
+		t.Errorf("it shows a secret:\n%s", text)
+	}
+	applied(t, second, text, "create server Issues", "create agent robot", "create agent robot", "create policy paused")
+	if diff := cmp.Diff(text, export(t, second)); diff != "" {
+		t.Error(diff)
+	}
+	s, err := second.Store.ServerBySlug(t.Context(), organization, "issues")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if same, err := (&planner{Options: &second, state: &state{organization: organization}}).sameSecret(&s, seal.NewSecret(client)); !same || s.Status != storage.ServerActive {
+		t.Errorf("the secret is another one, %v; %s", err, s.Status)
+	}
+	records, err := second.Store.AuditRecords(t.Context(), storage.AuditFilter{OrganizationID: organization})
+	if err != nil || len(records) != 5 {
+		t.Errorf("%d records, %v", len(records), err)
+	}
+	for _, r := range records {
+		if bytes.Contains(r.Text, []byte(client)) {
+			t.Errorf("a record shows a secret: %s", r.Text)
+		}
+	}
+}
+
+// TestChanges checks updates, and that a renamed object stays the same one.
+func TestChanges(t *testing.T) {
+	o := newPlace(t)
+	applied(t, o, whole, "create server Issues", "create agent robot", "create agent robot", "create policy paused")
+	before, err := o.Store.PolicyByName(t.Context(), organization, "paused")
+	if err != nil {
+		t.Fatal(err)
+	}
+	renamed := strings.NewReplacer("name: Issues", "name: Tickets\n    was: Issues", "server: Issues", "server: Tickets", "name: paused", "name: on\n    was: paused",
+		"INACTIVE", "ACTIVE", "read_*", "list_*", "approval_channel: out_of_band", "description: reads").Replace(whole)
+	applied(t, o, renamed, "update server Tickets name", "update agent robot description approval_channel", "update policy on name status rules")
+	after, err := o.Store.PolicyByName(t.Context(), organization, "on")
+	if err != nil || after.ID != before.ID || after.ServerID != before.ServerID || after.Revision != 2 {
+		t.Errorf("%v: before %+v, after %+v", err, before.Policy, after.Policy)
+	}
+	without := strings.Replace(renamed, "    client_secret: '{env.ISSUES_CLIENT_SECRET}'\n", "", 1)
+	applied(t, o, without, "update server Tickets client_secret")
+	applied(t, o, renamed, "update server Tickets client_secret")
+}
+
+// TestRefused checks that files with an error are refused whole, with the place of each error.
+func TestRefused(t *testing.T) {
+	for name, test := range map[string]struct{ text, want string }{
+		"no YAML":           {"organization: acme\nservers: [\n", "a.yaml:2: this is not YAML: did not find expected node content"},
+		"an anchor":         {"organization: acme\nservers: &x []\n", "a.yaml:2:10: servers: anchors and aliases are not used here: write the value out"},
+		"twice":             {"organization: acme\norganization: acme\n", "a.yaml:2:1: organization: this member is here twice"},
+		"unknown word":      {"organization: acme\npolcies: []\n", "a.yaml:2:10: polcies: Extra inputs are not permitted"},
+		"organization":      {"organization: other\n", `a.yaml:1:15: organization: there is no organization "other"`},
+		"unknown entry":     {strings.Replace(whole, "directory: tracker", "directory: none", 1), `a.yaml:5:16: servers[0].directory: the server directory has no entry with the slug "none"`},
+		"a secret":          {strings.Replace(whole, "'{env.ISSUES_CLIENT_SECRET}'", "sk-123", 1), "a.yaml:7:20: servers[0].client_secret: a file holds no secret: write a reference to it, {env.NAME} or {file./path}"},
+		"unset":             {strings.Replace(whole, "{env.ISSUES", "{env.OTHER", 1), "a.yaml:7:20: servers[0].client_secret: it is not set"},
+		"ambiguous agent":   {strings.Replace(whole, "- robot-2", "- robot", 1), "a.yaml:23:9: policies[0].agents[0]: 2 agents have the name \"robot\": write the external_id of the one that is meant"},
+		"unknown agent":     {strings.Replace(whole, "- robot-2", "- robot-3", 1), `a.yaml:23:9: policies[0].agents[0]: there is no agent of the name "robot-3"`},
+		"unknown server":    {strings.Replace(whole, "server: Issues", "server: Isues", 1), `a.yaml:21:13: policies[0].server: there is no server of the name "Isues"`},
+		"an id":             {strings.Replace(whole, "server: Issues", "mcp_server_id: Issues", 1), "a.yaml:21:5: policies[0].mcp_server_id: objects are named here, with server and agents: no member has an id"},
+		"a wrong condition": {strings.Replace(whole, "R.attr.n <", "R.attr.n ??", 1), "a.yaml:38:19: policies[0].rules[0].condition.match.expr: "},
+		"a wrong type":      {strings.Replace(whole, "active: true", "active: sure", 1), "a.yaml:30:17: policies[0].rules[0].active: Input should be a valid boolean"},
+		"missing":           {strings.Replace(whole, "    issuer: https://id.example.com\n    external_id: robot-2\n", "    issuer: https://id.example.com\n", 1), "a.yaml:16:5: agents[1].external_id: Field required"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newPlace(t)
+			_, err := run(t, o, test.text, false)
+			var problems Problems
+			if !errors.As(err, &problems) || !strings.Contains("\n"+err.Error(), "\n"+test.want) {
+				t.Errorf("got %v\nwant %s", err, test.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "sk-123") {
+				t.Errorf("it shows a secret: %v", err)
+			}
+			if got := export(t, o); got != "organization: acme\n" {
+				t.Errorf("something was changed:\n%s", got)
+			}
+		})
+	}
+}
+
+// TestAllOrNothing checks that a conflict, which only the store knows, leaves nothing of a file.
+func TestAllOrNothing(t *testing.T) {
+	o := newPlace(t)
+	policy := "  - {name: NAME, server: Issues, status: ACTIVE, rules: [{name: r, authorized: true}]}\n"
+	text := strings.Split(whole, "agents:\n")[0] + "policies:\n" + strings.Replace(policy, "NAME", "one", 1) + strings.Replace(policy, "NAME", "two", 1)
+	_, err := run(t, o, text, false)
+	var overlap *storage.OverlapError
+	if !errors.As(err, &overlap) || !strings.Contains(err.Error(), `policy "two"`) {
+		t.Errorf("got %v", err)
+	}
+	if got := export(t, o); got != "organization: acme\n" {
+		t.Errorf("something was changed:\n%s", got)
+	}
+}
+
+// TestManyPolicies checks that 1,000 policies are applied in 5 seconds, with room for a busy machine.
+func TestManyPolicies(t *testing.T) {
+	o := newPlace(t)
+	var text strings.Builder
+	text.WriteString(strings.Split(whole, "policies:\n")[0] + "policies:\n")
+	for i := range 1000 {
+		fmt.Fprintf(&text, "  - {name: policy %d, server: Issues, rules: [{name: r, authorized: true, condition: {match: {expr: 'R.attr.n < %d'}}}]}\n", i, i)
+	}
+	began := time.Now() //nolint:forbidigo // the promise is about real time
+	plans, err := Run(t.Context(), o, []File{{"a.yaml", text.String()}}, false)
+	took := time.Since(began)
+	if err != nil || len(plans[0].Changes) != 1003 {
+		t.Fatalf("%d plans, %v", len(plans), err)
+	}
+	t.Logf("1,000 policies took %s", took)
+	if took > 50*time.Second {
+		t.Errorf("1,000 policies took %s", took)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add(whole)
+	f.Add("{\"organization\": \"acme\", \"policies\": [{\"name\": 1e3}]}")
+	f.Add("a: !!binary x\n---\n- 0x1f\n---\nb: 0o7")
+	f.Fuzz(func(t *testing.T, text string) {
+		documents, problems := read([]File{{"a.yaml", text}})
+		for _, d := range documents {
+			if _, err := d.object(); err != nil && len(problems) == 0 && len(d.placed(err)) == 0 {
+				t.Errorf("%q: a problem has no place: %v", text, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,285 @@
+package declare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// maxObjects is the largest number of objects of a kind in a document.
+const maxObjects = 100_000
+
+// Action is the kind of a change.
+type Action string
+
+// Kinds of changes.
+const (
+	Create Action = "create"
+	Update Action = "update"
+)
+
+// Change is one change of a plan.
+type Change struct {
+	Action Action        `json:"action"`
+	Kind   string        `json:"kind"` // server, agent, policy
+	Name   string        `json:"name"`
+	Was    string        `json:"was,omitempty"` // the former name of an object that is renamed
+	Fields []FieldChange `json:"fields,omitempty"`
+
+	id    string // of a server
+	first bool   // it has to come before others of its kind
+	do    func(ctx context.Context) error
+}
+
+// Plan lists the changes to an organization, in the order in which they are made.
+type Plan struct {
+	Organization string   `json:"organization"`
+	Changes      []Change `json:"changes"`
+}
+
+// Options are the surroundings in which files are applied.
+type Options struct {
+	Store   storage.Store
+	Keyring *seal.Keyring
+	Now     func() time.Time
+	By      string // id of the user who applies; "" for a command line
+	MaxMeta int    // bytes of a server's meta
+	// Secret returns the value of a reference.
+	Secret func(reference string) (seal.Secret, error)
+	// Issuer returns the issuer that stands for the named one in the store; "" names the default.
+	Issuer func(named string) (issuer string, known bool)
+	// Organization finds the organization of a document by its id or slug; "" stands for the only one.
+	Organization func(ctx context.Context, named string) (id string, err error)
+	// Audit returns a context in which the next write of an organization is recorded.
+	Audit func(ctx context.Context, organization string) (context.Context, error)
+}
+
+// group holds the documents of one organization.
+type group struct {
+	id, named string
+	documents []*document
+}
+
+// Run plans the changes that the files ask for, and unless dry carries them out, in one transaction for each organization.
+// Its error is of type Problems when a file is wrong: then nothing is changed.
+func Run(ctx context.Context, o Options, files []File, dry bool) ([]Plan, error) {
+	groups, err := o.groups(ctx, files)
+	if err != nil {
+		return nil, err
+	}
+	// Every organization's files are judged before anything is written for one of them.
+	plans := make([]Plan, len(groups))
+	var problems Problems
+	for i, g := range groups {
+		plan, wrong, err := o.plan(ctx, g)
+		if err != nil {
+			return nil, err
+		}
+		plans[i], problems = plan, append(problems, wrong...)
+	}
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	for i, g := range groups {
+		if dry || len(plans[i].Changes) == 0 {
+			continue
+		}
+		if plans[i], err = o.apply(ctx, g); err != nil {
+			return nil, err
+		}
+	}
+	return plans, nil
+}
+
+func (o *Options) groups(ctx context.Context, files []File) (groups []*group, err error) {
+	documents, problems := read(files)
+	for _, d := range documents {
+		named := textOf(d.root, "organization")
+		id, err := o.Organization(ctx, named)
+		if err != nil {
+			if storageFailed(err) {
+				return nil, err
+			}
+			at := d.root
+			if n := member(d.root, "organization"); n != nil {
+				at = n
+			}
+			problems = append(problems, d.problem(at, "organization", err.Error()))
+			continue
+		}
+		i := slices.IndexFunc(groups, func(g *group) bool { return g.id == id })
+		if i < 0 {
+			i, groups = len(groups), append(groups, &group{id: id, named: named})
+		}
+		groups[i].documents = append(groups[i].documents, d)
+	}
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	return groups, nil
+}
+
+func storageFailed(err error) bool { return errors.Is(err, storage.ErrUnavailable) }
+
+// apply plans once more, in the transaction that carries the plan out: what it was made from cannot change meanwhile.
+func (o *Options) apply(ctx context.Context, g *group) (plan Plan, err error) {
+	ctx, err = o.Audit(ctx, g.id)
+	if err != nil {
+		return Plan{}, err
+	}
+	var at *Change
+	err = o.Store.Together(ctx, g.id, func(ctx context.Context) error {
+		at = nil
+		var problems Problems
+		if plan, problems, err = o.plan(ctx, g); err != nil {
+			return err
+		}
+		if len(problems) > 0 {
+			return problems
+		}
+		if err := o.record(ctx, plan); err != nil {
+			return err
+		}
+		for i := range plan.Changes {
+			at = &plan.Changes[i]
+			if err := at.do(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil && at != nil {
+		err = fmt.Errorf("nothing was changed: %s %q: %w", at.Kind, at.Name, err)
+	}
+	return plan, err
+}
+
+// record adds an audit entry for each change to that of the whole.
+func (o *Options) record(ctx context.Context, plan Plan) error {
+	a := storage.AuditOf(ctx)
+	if a == nil || len(a.Entries) == 0 {
+		return nil
+	}
+	a.Entries = a.Entries[:1]
+	for _, c := range plan.Changes {
+		id, err := uuid.NewV7()
+		if err != nil {
+			return err
+		}
+		e := a.Entries[0]
+		e.ID, e.Event = id.String(), c.Kind+"."+string(c.Action)
+		e.Detail = map[string]any{"name": c.Name, "declared": true}
+		if c.Was != "" {
+			e.Detail["was"] = c.Was
+		}
+		var fields []string
+		for _, f := range c.Fields {
+			fields = append(fields, f.Field)
+		}
+		if fields != nil {
+			e.Detail["fields"] = fields
+		}
+		if c.Kind == "server" {
+			e.ServerID = c.id
+		}
+		a.Entries = append(a.Entries, e)
+	}
+	return nil
+}
+
+// planner makes the plan of one organization.
+type planner struct {
+	*Options
+	*state
+	now      time.Time
+	names    *names            // as they will be
+	former   *names            // as they are
+	external map[string]string // the ids of agents' clients
+	declared map[string]bool   // names of policies
+	changes  []Change
+	problems Problems
+}
+
+func (o *Options) plan(ctx context.Context, g *group) (Plan, Problems, error) {
+	present, err := readState(ctx, o.Store, g.id, o.Now())
+	if err != nil {
+		return Plan{}, nil, err
+	}
+	p := &planner{
+		Options: o, state: present, now: o.Now().UTC(), names: present.names(), former: present.names(),
+		external: make(map[string]string), declared: make(map[string]bool),
+	}
+	var documents []*document
+	for _, d := range g.documents {
+		documents = append(documents, &document{d.file, copied(d.root)}) // references and names in it are replaced
+	}
+	servers, agents := p.findServers(documents), p.findAgents(documents)
+	for _, d := range documents {
+		p.resolvePolicies(d)
+	}
+	for _, d := range documents {
+		p.resolveSecrets(d)
+		whole, err := d.object()
+		if err != nil {
+			p.problems = append(p.problems, d.placed(err)...)
+			continue
+		}
+		whole.Text("organization", validate.Text{Min: 1})
+		p.planServers(d, whole, servers)
+		p.planAgents(d, whole, agents)
+		p.planPolicies(d, whole)
+		whole.Only()
+		if err := whole.Err(); err != nil {
+			p.problems = append(p.problems, d.placed(err)...)
+		}
+	}
+	slices.SortStableFunc(p.changes, func(a, b Change) int { return rank(a) - rank(b) })
+	plan := Plan{Organization: g.named, Changes: p.changes}
+	if plan.Changes == nil {
+		plan.Changes = []Change{}
+	}
+	return plan, p.problems, nil
+}
+
+// rank orders changes: what others name comes first, and a policy that lets agents go before those that take them.
+func rank(c Change) int {
+	n := 2 * slices.Index([]string{"server", "agent", "policy"}, c.Kind)
+	if !c.first {
+		n++
+	}
+	return n
+}
+
+func (p *planner) wrong(d *document, n *yaml.Node, path, message string) {
+	p.problems = append(p.problems, d.problem(n, path, message))
+}
+
+// objects reads a list of the document: the readers of each element, beside its node.
+func objects(d *document, whole *validate.Object, list string) ([]*validate.Object, []*yaml.Node) {
+	read := whole.Objects(list, validate.List{Max: maxObjects, Hold: true}).Value
+	nodes := d.each(list)
+	if len(read) != len(nodes) {
+		return nil, nil // it is no list, which is reported
+	}
+	return read, nodes
+}
+
+func copied(n *yaml.Node) *yaml.Node {
+	c := *n
+	c.Content = make([]*yaml.Node, len(n.Content))
+	for i, inner := range n.Content {
+		c.Content[i] = copied(inner)
+	}
+	return &c
+}
+
+func newID() string { return uuid.Must(uuid.NewV7()).String() }

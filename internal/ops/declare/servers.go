@@ -1,0 +1,247 @@
+package declare
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/durward-gateway/durward/internal/api/slug"
+	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/credential/directory"
+	"github.com/durward-gateway/durward/internal/credential/serveredit"
+	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// foundServer is a server of a file: the one that is there, or the id of a new one.
+type foundServer struct {
+	id      string
+	present *storage.Server
+}
+
+// findServers finds the servers of all documents by their names, or by their former ones.
+func (p *planner) findServers(documents []*document) map[*yaml.Node]foundServer {
+	all, taken := make(map[*yaml.Node]foundServer), make(map[string]bool)
+	for _, d := range documents {
+		for i, n := range d.each("servers") {
+			name, was := textOf(n, "name"), textOf(n, "was")
+			if name == "" {
+				continue // its reader reports that
+			}
+			path := fmt.Sprintf("servers[%d]", i)
+			if taken[strings.ToLower(name)] {
+				p.wrong(d, member(n, "name"), path+".name", fmt.Sprintf("a server of the name %q is declared already", name))
+				continue
+			}
+			taken[strings.ToLower(name)] = true
+			found := foundServer{present: p.serverNamed(name)}
+			if former := p.serverNamed(was); was != "" && former != nil {
+				if found.present != nil && found.present.ID != former.ID {
+					p.wrong(d, member(n, "was"), path+".was", fmt.Sprintf("there are servers of both names: %q cannot become %q", was, name))
+					continue
+				}
+				found.present = former
+			}
+			if found.present != nil {
+				found.id = found.present.ID
+			} else {
+				found.id = newID()
+			}
+			all[n], p.names.serverOf[found.id] = found, name
+		}
+	}
+	return all
+}
+
+func (p *planner) serverNamed(name string) *storage.Server {
+	for i := range p.servers {
+		if strings.EqualFold(p.servers[i].Name, name) {
+			return &p.servers[i]
+		}
+	}
+	return nil
+}
+
+// isReference reports whether a text names a place where a secret is, in the form of the configuration.
+func isReference(s string) bool {
+	return strings.HasSuffix(s, "}") && (strings.HasPrefix(s, "{env.") || strings.HasPrefix(s, "{file."))
+}
+
+// secretMembers are the members that hold references to secrets, by the list that they are in.
+var secretMembers = map[string][]string{"servers": {"client_secret", "client_private_key"}}
+
+// eachSecret calls f with every member of a document that names a secret.
+func (d *document) eachSecret(f func(n *yaml.Node, path string)) {
+	for list, members := range secretMembers {
+		for i, n := range d.each(list) {
+			for _, name := range members {
+				if v := member(n, name); v != nil && v.Tag == "!!str" {
+					f(v, fmt.Sprintf("%s[%d].%s", list, i, name))
+				}
+			}
+		}
+	}
+}
+
+// References lists the references to secrets that the files contain. Files that cannot be read contain none.
+func References(files []File) (references []string) {
+	documents, _ := read(files)
+	for _, d := range documents {
+		d.eachSecret(func(n *yaml.Node, _ string) {
+			if isReference(n.Value) {
+				references = append(references, n.Value)
+			}
+		})
+	}
+	return references
+}
+
+// resolveSecrets puts secrets in the place of their references.
+func (p *planner) resolveSecrets(d *document) {
+	d.eachSecret(func(n *yaml.Node, path string) {
+		if !isReference(n.Value) {
+			p.wrong(d, n, path, "a file holds no secret: write a reference to it, {env.NAME} or {file./path}")
+			n.Value, n.Tag = "", "!!null"
+			return
+		}
+		secret, err := p.Secret(n.Value)
+		if err != nil {
+			p.wrong(d, n, path, err.Error())
+			n.Value, n.Tag = "", "!!null"
+			return
+		}
+		n.Value = secret.Reveal()
+	})
+}
+
+func (p *planner) planServers(d *document, whole *validate.Object, found map[*yaml.Node]foundServer) {
+	read, nodes := objects(d, whole, "servers")
+	for i, o := range read {
+		if o == nil {
+			continue
+		}
+		f, known := found[nodes[i]]
+		p.planServer(o, f, known)
+	}
+}
+
+func (p *planner) planServer(o *validate.Object, found foundServer, known bool) {
+	s := storage.Server{ID: found.id, OrganizationID: p.organization, CreatedBy: p.By, CreatedAt: p.now, UpdatedAt: p.now}
+	if found.present != nil {
+		s = *found.present
+	}
+	s.Name = o.Name(validate.Required, directory.MaxName).Value
+	o.Text("was", validate.Text{Min: 1})
+	chosen := serveredit.Slug(o, 0)
+	entry := o.Text("directory", validate.Text{Flags: validate.Required, Min: 1}).Value
+	s.ClientID = serveredit.ClientID(o).Value
+	secret, isKey := serveredit.ClientProof(o)
+	s.Meta = o.Document("meta", 0, p.MaxMeta).Or(json.RawMessage("{}"))
+	o.Only()
+	switch e, ok := p.entries[entry]; {
+	case entry == "":
+	case !ok:
+		o.Report(validate.ValueError, fmt.Sprintf("the server directory has no entry with the slug %q", entry), "directory")
+	case found.present != nil && found.present.DirectoryID != e.ID:
+		o.Report(validate.ValueError, fmt.Sprintf("the directory entry of a server never changes, and is %q: declare another server", found.present.Entry.Slug), "directory")
+	default:
+		s.DirectoryID, s.Entry = e.ID, e
+	}
+	switch {
+	case chosen.Value != "":
+		s.Slug = chosen.Value
+	case found.present == nil && s.Name != "":
+		if s.Slug = slug.FromName(s.Name); slug.Reserved(s.Slug) {
+			o.Report(validate.ValueError, "the name gives a slug that is reserved: say which slug it has", "name")
+		}
+	}
+	for _, other := range p.servers {
+		if other.Slug == s.Slug && other.ID != s.ID {
+			o.Report(validate.ValueError, fmt.Sprintf("the server %q has the slug %q already: say which slug this one has", other.Name, s.Slug), "slug")
+		}
+	}
+	if err := serveredit.CheckProof(s.Entry, secret.Set(), isKey); err != nil {
+		var problems validate.Problems
+		if errors.As(err, &problems) {
+			for _, problem := range problems {
+				problem.Loc = problem.Loc[1:]
+				o.Note(problem)
+			}
+		}
+	}
+	if known {
+		p.keepServer(o, s, found, secret.Value)
+	}
+}
+
+// keepServer adds the change that makes the server so.
+func (p *planner) keepServer(o *validate.Object, s storage.Server, found foundServer, secret seal.Secret) {
+	place := connection.ClientSecretAD(p.organization, s.ID)
+	same, err := p.sameSecret(found.present, secret)
+	if err == nil && !same {
+		if s.SealedClientSecret = nil; !secret.Empty() {
+			s.SealedClientSecret, err = p.Keyring.Seal([]byte(secret.Reveal()), place)
+		}
+	}
+	if err != nil {
+		o.Report(validate.ValueError, "the client's secret cannot be sealed or compared: "+err.Error(), "client_secret")
+		return
+	}
+	if found.present == nil {
+		s.Status = serveredit.Lifecycle(s.Entry, s.ClientID != "", !secret.Empty())
+		fields, err := differences(struct{}{}, formOfServer(s))
+		p.add(o, err, Change{Action: Create, Kind: "server", Name: s.Name, Fields: fields, id: s.ID, do: func(ctx context.Context) error {
+			return p.Store.CreateServer(ctx, s)
+		}})
+		return
+	}
+	fields, err := differences(formOfServer(*found.present), formOfServer(s))
+	if !same && len(fields) == 0 || !same && s.SealedClientSecret != nil && found.present.SealedClientSecret != nil {
+		fields = append(fields, FieldChange{Field: "client_secret"})
+	}
+	if len(fields) == 0 && err == nil {
+		return
+	}
+	change := Change{Action: Update, Kind: "server", Name: s.Name, Fields: fields, id: s.ID, do: func(ctx context.Context) error {
+		_, err := p.Store.UpdateServerAndClient(ctx, p.organization, s.ID, func(v *storage.Server) (bool, error) {
+			another := v.ClientID != s.ClientID || (v.SealedClientSecret == nil) != (s.SealedClientSecret == nil)
+			if another || !same {
+				v.Status = serveredit.Lifecycle(v.Entry, s.ClientID != "", s.SealedClientSecret != nil)
+			}
+			v.Name, v.Slug, v.ClientID, v.SealedClientSecret, v.Meta, v.UpdatedAt = s.Name, s.Slug, s.ClientID, s.SealedClientSecret, s.Meta, p.now
+			return another, nil
+		})
+		return err
+	}}
+	if former := found.present.Name; former != s.Name {
+		change.Was = former
+	}
+	p.add(o, err, change)
+}
+
+// add adds a change, or reports why there is none.
+func (p *planner) add(o *validate.Object, err error, c Change) {
+	if err != nil {
+		o.Report(validate.ValueError, err.Error())
+		return
+	}
+	p.changes = append(p.changes, c)
+}
+
+// sameSecret reports whether a server has this secret.
+func (p *planner) sameSecret(present *storage.Server, secret seal.Secret) (bool, error) {
+	if present == nil || present.SealedClientSecret == nil {
+		return secret.Empty(), nil
+	}
+	if secret.Empty() {
+		return false, nil
+	}
+	plain, err := p.Keyring.Open(present.SealedClientSecret, connection.ClientSecretAD(p.organization, present.ID))
+	return bytes.Equal(plain, []byte(secret.Reveal())), err
+}
