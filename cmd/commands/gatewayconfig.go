@@ -38,8 +38,21 @@ func init() {
 func declaredTarget(cmd *cobra.Command) func(ctx context.Context, readOnly bool) (declared.Target, error) {
 	var config configFlags
 	config.add(cmd)
+	online := evalOptions{}
+	cmd.Flags().StringVar(&online.gateway, "url", "", "Address of a running gateway, instead of --config")
+	cmd.Flags().StringVar(&online.token, "token", adminToken, "Reference to an administrator's token, {env.NAME} or {file./path}, for --url")
 	return func(ctx context.Context, readOnly bool) (declared.Target, error) {
-		return config.declaredStore(ctx, readOnly)
+		switch {
+		case online.gateway == "":
+			return config.declaredStore(ctx, readOnly)
+		case config.file != "":
+			return nil, errors.New("give --url or --config, not both")
+		}
+		asking, err := online.evaluation()
+		if err != nil {
+			return nil, err
+		}
+		return declared.Online{Ask: asking.ask, Refused: refusedBy, Secret: settings.ResolveSecret}, nil
 	}
 }
 

@@ -27,7 +27,7 @@ import (
 const (
 	smartModelsPath = "/api/llm-gateway/admin/smart-models"
 	adminToken      = "{env.DURWARD_TOKEN}" //nolint:gosec // where it is found, not what it is
-	maxEvalAnswer   = 1 << 20               // bytes of an answer of the gateway
+	maxEvalAnswer   = 16 << 20              // bytes of an answer of the gateway
 	// evalParallel is the number of requests that run at a time unless --parallel says otherwise. mostParallel is the
 	// maximum.
 	evalParallel = 4
@@ -261,9 +261,24 @@ func (e *evaluation) decide(ctx context.Context, policy *evaluatedPolicy, exampl
 
 // do asks the gateway and reads the answer into out.
 func (e *evaluation) do(ctx context.Context, method, path string, body []byte, out any) error {
+	status, answer, err := e.ask(ctx, method, path, body)
+	switch {
+	case err != nil:
+		return err
+	case status != http.StatusOK:
+		return refusedBy(status, answer)
+	}
+	if err := json.Unmarshal(answer, out); err != nil {
+		return fmt.Errorf("the gateway's answer is not what it should be: %w", err)
+	}
+	return nil
+}
+
+// ask returns the gateway's answer.
+func (e *evaluation) ask(ctx context.Context, method, path string, body []byte) (status int, answer []byte, err error) {
 	r, err := http.NewRequestWithContext(ctx, method, e.gateway+path, bytes.NewReader(body))
 	if err != nil {
-		return err
+		return 0, nil, err
 	}
 	r.Header.Set("Authorization", "Bearer "+e.token.Reveal())
 	if body != nil {
@@ -271,22 +286,17 @@ func (e *evaluation) do(ctx context.Context, method, path string, body []byte, o
 	}
 	w, err := e.client.Do(r)
 	if err != nil {
-		return fmt.Errorf("asking the gateway: %w", err)
+		return 0, nil, fmt.Errorf("asking the gateway: %w", err)
 	}
 	defer w.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(w.Body, maxEvalAnswer+1))
+	answer, err = io.ReadAll(io.LimitReader(w.Body, maxEvalAnswer+1))
 	switch {
 	case err != nil:
-		return fmt.Errorf("reading the gateway's answer: %w", err)
+		return 0, nil, fmt.Errorf("reading the gateway's answer: %w", err)
 	case len(answer) > maxEvalAnswer:
-		return fmt.Errorf("the gateway's answer has more than %d bytes", maxEvalAnswer)
-	case w.StatusCode != http.StatusOK:
-		return refusedBy(w.StatusCode, answer)
+		return 0, nil, fmt.Errorf("the gateway's answer has more than %d bytes", maxEvalAnswer)
 	}
-	if err := json.Unmarshal(answer, out); err != nil {
-		return fmt.Errorf("the gateway's answer is not what it should be: %w", err)
-	}
-	return nil
+	return w.StatusCode, answer, nil
 }
 
 // refusedBy returns the error of an answer.

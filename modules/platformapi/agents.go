@@ -98,15 +98,33 @@ func createAgent(q *request) (any, error) {
 
 // issuer reads the issuer of a client's tokens: the gateway where it logs users in, or an identity provider.
 func (q *request) issuer(o *validate.Object) string {
-	known := q.Core.Issuers.Names()
-	if q.Core.Authorization != nil {
-		known = append(slices.Clone(known), q.Core.PublicURL)
-	}
-	named := o.Text("issuer", validate.Text{Flags: validate.Nullable, Enum: known}).Value
+	named := o.Text("issuer", validate.Text{Flags: validate.Nullable, Enum: q.issuers()}).Value
 	if named == "" {
 		return q.Call.Caller.Issuer
 	}
 	return q.Core.AgentIssuer(named)
+}
+
+// issuers lists the issuers whose clients can be agents.
+func (q *request) issuers() []string {
+	known := q.Core.Issuers.Names()
+	if q.Core.Authorization != nil {
+		known = append(slices.Clone(known), q.Core.PublicURL)
+	}
+	return known
+}
+
+// knownIssuer returns the stored form of an issuer that a file names: as issuer does, or by that form.
+func (q *request) knownIssuer(named string) (issuer string, known bool) {
+	if named == "" {
+		return q.Call.Caller.Issuer, true
+	}
+	for _, name := range q.issuers() {
+		if stored := q.Core.AgentIssuer(name); named == name || named == stored {
+			return stored, true
+		}
+	}
+	return "", false
 }
 
 func agentAnswer(a storage.Agent, err error) (any, error) {

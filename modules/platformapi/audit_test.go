@@ -50,6 +50,8 @@ func TestAuditEvents(t *testing.T) {
 		"POST /api/tools/accept":                                    "tool.accept",
 		"POST /api/v2/policies/{policy_id}/replay":                  "policy.replay",
 		"POST /api/v2/policies/suggest":                             "policy.suggest",
+		"POST /api/configuration/plan":                              "configuration.plan",
+		"POST /api/configuration/apply":                             "configuration.apply",
 		"DELETE /api/jobs/{job_id}":                                 "job.delete",
 	}
 	got := make(map[string]string)

@@ -48,6 +48,7 @@ const (
 	limitsPath        = "/api/limits"
 	healthDetailPath  = "/api/health/detail"
 	jobsPath          = "/api/jobs"
+	configurationPath = "/api/configuration"
 	jobPath           = jobsPath + "/{job_id}"
 )
 
@@ -117,6 +118,13 @@ var table = routes.MustTable(
 		Gives("Lists the organizations.", organizationsView{}),
 	routes.At(http.MethodDelete, organizationPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, deleteOrganization).
 		Gives("Deletes an organization that has nothing.", nil),
+
+	routes.At(http.MethodGet, configurationPath, routes.Auditor, routes.OwnOrganization, routes.AuditRead, exportConfiguration).
+		Gives("Gives the servers, agents and policies of the organization as a file that can be applied.", exportView{}),
+	routes.At(http.MethodPost, configurationPath+"/plan", routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, planConfiguration).
+		Gives("Shows what applying files would change.", plansView{}),
+	routes.At(http.MethodPost, configurationPath+"/apply", routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, applyConfiguration).
+		Gives("Makes servers, agents and policies equal to what files say: all changes or none.", plansView{}),
 
 	routes.At(http.MethodGet, snippetsPath, routes.User, routes.OwnOrganization, routes.AuditRead, clientSnippets).
 		Gives("Gives the text with which each client is set up for a server.", snippetsView{}),

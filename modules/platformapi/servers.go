@@ -1,12 +1,14 @@
 package platformapi
 
 import (
+	"crypto/rand"
 	"errors"
 	"slices"
 
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/api/slug"
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/credential/directory"
@@ -163,6 +165,33 @@ func (q *request) sealClientSecret(serverID string, secret seal.Secret) ([]byte,
 		return nil, nil
 	}
 	return q.Core.Keyring.Seal([]byte(secret.Reveal()), connection.ClientSecretAD(q.Organization(), serverID))
+}
+
+// suffixes is the number of random suffixes that are tried for an automatic slug. Each has 32 bits.
+const suffixes = 3
+
+// withFreeSlug stores an object under a slug: the chosen one, or one made of its name, with a suffix when that is
+// reserved or when store reports that it is taken.
+func withFreeSlug(chosen, name string, store func(slug string) error) error {
+	if chosen != "" {
+		return store(chosen)
+	}
+	base := slug.FromName(name)
+	candidate := base
+	for try := 0; ; try++ {
+		err := storage.ErrConflict
+		if !slug.Reserved(candidate) {
+			if err = store(candidate); conflictingField(err) != "slug" {
+				return err
+			}
+		}
+		if try == suffixes {
+			return err
+		}
+		if candidate, err = slug.WithSuffix(base, rand.Reader); err != nil {
+			return err
+		}
+	}
 }
 
 // conflictingField returns the field of a record whose value is taken, "" when err is no conflict.

@@ -3,6 +3,7 @@ package declare
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 
@@ -31,7 +32,11 @@ func (p *planner) findAgents(documents []*document) map[*yaml.Node]foundAgent {
 				continue // its reader reports that
 			}
 			path := fmt.Sprintf("agents[%d]", i)
-			issuer, known := p.Issuer(textOf(n, "issuer"))
+			named := textOf(n, "issuer")
+			issuer, known := p.Issuer(named)
+			if !known && named != "" && slices.ContainsFunc(p.agents, func(a storage.Agent) bool { return a.Application.Issuer == named }) {
+				issuer, known = named, true // of a former configuration
+			}
 			if !known {
 				at := n
 				if v := member(n, "issuer"); v != nil {

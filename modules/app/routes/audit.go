@@ -22,7 +22,7 @@ var resources = map[string]string{
 	"servers": "server", "server-directory": "directory_entry", "agents": "agent", "policy": "policy", "policies": "policy", "users": "user", "organizations": "organization",
 	"approvals": "approval", "sessions": "session", "tools": "tool", "jobs": "job",
 	"api-keys": "api_key", "rate-limits": "rate_limit", "smart-models": "smart_model", "providers": "llm_provider",
-	"model-mappings": "model_mapping", "budgets": "budget",
+	"model-mappings": "model_mapping", "budgets": "budget", "configuration": "configuration",
 }
 
 // parts maps segments behind an object to the names of collections of its parts.

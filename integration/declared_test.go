@@ -1,0 +1,116 @@
+package integration
+
+import (
+	"errors"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const declaredText = `organization: acme
+servers:
+  - name: Issues
+    directory: issues
+    client_id: gate
+    client_secret: "{env.ISSUES_CLIENT_SECRET}"
+agents:
+  - name: robot
+    issuer: ISSUER
+    external_id: robot-1
+policies:
+  - name: Reads only
+    server: Issues
+    agents: [robot]
+    status: ACTIVE
+    rules:
+      - name: reads
+        authorized: true
+        actions: ["tools/call:read_*"]
+        condition: {match: {expr: "R.attr.n < 9007199254740993"}}
+`
+
+// declares runs a command about files and returns its output and exit code.
+func (g *gateway) declares(arguments ...string) (output string, code int) {
+	g.t.Helper()
+	output, err := g.run(arguments...)
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return output, exit.ExitCode()
+	}
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return output, 0
+}
+
+// wantDeclared checks the exit code and a part of the output of a command about files.
+func (g *gateway) wantDeclared(code int, says string, arguments ...string) string {
+	g.t.Helper()
+	output, got := g.declares(arguments...)
+	if got != code || !strings.Contains(output, says) {
+		g.t.Fatalf("%q: exit code %d, not %d with %q:\n%s", arguments, got, code, says, output)
+	}
+	return output
+}
+
+func (g *gateway) file(name, text string) string {
+	g.t.Helper()
+	path := filepath.Join(g.directory, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		g.t.Fatal(err)
+	}
+	return path
+}
+
+// TestDeclared checks configuration as code: through the API of a gateway on SQLite, on the PostgreSQL store of another one
+// that runs, and on the SQLite store once its gateway is stopped.
+func TestDeclared(t *testing.T) {
+	t.Parallel()
+	env := []string{"ISSUES_CLIENT_SECRET=geheim-17"}
+	g := startGateway(t, settings{env: env})
+	acme := admin.with(claims{"organization_slug": "acme"})
+	entry := members{"name": "Issues", "url": "https://mcp.example.com/mcp", "provider": "oauth2"}
+	g.api(g.token(acme), http.MethodPost, "/api/server-directory", entry)
+	text := strings.Replace(declaredText, "ISSUER", g.identity.issuer(), 1)
+	wanted := g.file("wanted.yaml", text)
+	online := []string{"--url", g.url, "--token", "{file." + g.file("token", g.token(acme)) + "}"}
+	on := func(arguments ...string) []string { return append(arguments, online...) }
+
+	g.wantDeclared(2, "3 to change", on("diff", wanted)...)
+	g.wantDeclared(2, `"action":"create","kind":"policy","name":"Reads only"`, on("apply", "--dry-run", "--json", wanted)...)
+	g.wantDeclared(0, "3 changed", on("apply", wanted)...)
+	g.wantDeclared(0, "nothing to change", on("diff", wanted)...)
+	exported := g.wantDeclared(0, "{env.ISSUES_CLIENT_SECRET}", on("export")...)
+	if strings.Contains(exported, "geheim-17") {
+		t.Errorf("the export shows a secret:\n%s", exported)
+	}
+	broken := g.file("broken.yaml", strings.Replace(text, "agents: [robot]", "agents: [robt]", 1))
+	g.wantDeclared(1, broken+`:14:14: policies[0].agents[0]: there is no agent of the name "robt"`, on("apply", broken)...)
+	user := g.file("user", g.token(alice.with(claims{"organization_slug": "acme"})))
+	if refused := g.wantDeclared(1, "403", "apply", wanted, "--url", g.url, "--token", "{file."+user+"}"); strings.Count(strings.TrimSpace(refused), "\n") != 0 {
+		t.Errorf("the refusal has several lines:\n%s", refused)
+	}
+
+	other := startGateway(t, settings{env: env, postgres: true, provider: g.identity})
+	other.api(other.token(acme), http.MethodPost, "/api/server-directory", entry)
+	copied := other.file("copied.yaml", exported)
+	store := []string{"--config", other.config, "--adapter", "caddyfile"}
+	other.wantDeclared(0, "3 changed", append([]string{"apply", copied}, store...)...)
+	if again := other.wantDeclared(0, "", append([]string{"export", "--organization", "acme"}, store...)...); again != exported {
+		t.Errorf("exported from PostgreSQL:\n%s\nfrom SQLite:\n%s", again, exported)
+	}
+	if seen := other.api(other.token(acme), http.MethodGet, "/api/v2/policies", nil); !strings.Contains(string(seen.body), "Reads only") {
+		t.Errorf("the gateway that runs has %s", seen.body)
+	}
+
+	store = []string{"--config", g.config, "--adapter", "caddyfile"}
+	renamed := g.file("renamed.yaml", strings.Replace(exported, "  - name: Reads only\n", "  - name: Reading\n    was: Reads only\n", 1))
+	g.wantDeclared(2, `update policy "Reading" (was "Reads only"): name`, append([]string{"diff", renamed}, store...)...)
+	g.wantDeclared(1, "the store is in use", append([]string{"apply", renamed}, store...)...)
+	g.stop(t)
+	g.wantDeclared(0, "1 changed", append([]string{"apply", renamed}, store...)...)
+	g.mustVerifyAudit()
+}
