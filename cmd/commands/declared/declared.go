@@ -1,4 +1,4 @@
-// Package declared holds the commands for configuration as files: apply, diff and export. They work on a store, which the
+// Package declared holds the commands for configuration as files: apply, diff, export and schema. They work on a store, which the
 // commands' common part opens, or through the API of a running gateway.
 package declared
 
@@ -102,6 +102,27 @@ left out.
 						return err
 					}
 					_, err = cmd.OutOrStdout().Write(text)
+					return err
+				}
+			},
+		},
+		{
+			Name:  "schema",
+			Short: "Writes the JSON Schema of the files, for editors",
+			Long: `
+Writes the JSON Schema of the files that 'durward apply' takes. An editor that knows it
+completes and checks them. In VS Code, with its YAML extension, a file names it in its
+first line:
+
+	# yaml-language-server: $schema=durward.schema.json
+`,
+			CobraFunc: func(cmd *cobra.Command) {
+				cmd.Args = cobra.NoArgs
+				cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+					text, err := declare.Schema(maxMeta)
+					if err == nil {
+						_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\n", text)
+					}
 					return err
 				}
 			},

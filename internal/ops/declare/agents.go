@@ -26,7 +26,7 @@ func (p *planner) findAgents(documents []*document) map[*yaml.Node]foundAgent {
 		p.names.agentOf[a.ID], p.external[a.ID] = a.Application.Name, a.Application.ExternalID
 	}
 	for _, d := range documents {
-		for i, n := range d.each("agents") {
+		for i, n := range d.each(agentsMember) {
 			external := textOf(n, "external_id")
 			if external == "" {
 				continue // its reader reports that
@@ -66,18 +66,23 @@ func (p *planner) findAgents(documents []*document) map[*yaml.Node]foundAgent {
 	return all
 }
 
+func readAgent(o *validate.Object) storage.Agent {
+	a := storage.Agent{Application: agentedit.Application(o)}
+	o.Text("issuer", validate.Text{Min: 1})
+	agentedit.Settings(o, &a)
+	return a
+}
+
 func (p *planner) planAgents(d *document, whole *validate.Object, found map[*yaml.Node]foundAgent) {
-	read, nodes := objects(d, whole, "agents")
+	read, nodes := objects(d, whole, agentsMember)
 	for i, o := range read {
 		if o == nil {
 			continue
 		}
 		f, known := found[nodes[i]]
-		a := storage.Agent{ID: f.id, OrganizationID: p.organization, CreatedAt: p.now, UpdatedAt: p.now}
-		a.Application = agentedit.Application(o)
-		o.Text("issuer", validate.Text{Min: 1})
-		agentedit.Settings(o, &a)
+		a := readAgent(o)
 		o.Only()
+		a.ID, a.OrganizationID, a.CreatedAt, a.UpdatedAt = f.id, p.organization, p.now, p.now
 		a.Application.Issuer = f.issuer
 		switch {
 		case !known:

@@ -3,6 +3,7 @@ package declare
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
@@ -272,6 +274,49 @@ func TestManyPolicies(t *testing.T) {
 	t.Logf("1,000 policies took %s", took)
 	if took > 50*time.Second {
 		t.Errorf("1,000 policies took %s", took)
+	}
+}
+
+// TestSchema checks that the schema has the members of files, in place of the API's, and no others.
+func TestSchema(t *testing.T) {
+	text, err := Schema(64 << 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type object struct {
+		Properties map[string]struct{ Items *object }
+		Required   []string
+		Additional *bool `json:"additionalProperties"`
+	}
+	var described object
+	if err := json.Unmarshal(text, &described); err != nil {
+		t.Fatal(err)
+	}
+	var root yaml.Node
+	if err := yaml.Unmarshal([]byte(whole), &root); err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(root.Content[0].Content); i += 2 {
+		list := root.Content[0].Content[i].Value
+		known, ok := described.Properties[list]
+		if !ok || described.Additional == nil || *described.Additional {
+			t.Fatalf("the schema does not know %s alone", list)
+		}
+		for _, one := range root.Content[0].Content[i+1].Content {
+			for j := 0; j < len(one.Content); j += 2 {
+				if _, ok := known.Items.Properties[one.Content[j].Value]; !ok {
+					t.Errorf("the schema does not know %s of %s", one.Content[j].Value, list)
+				}
+			}
+		}
+	}
+	if diff := cmp.Diff([]string{"name", "server"}, described.Properties["policies"].Items.Required); diff != "" {
+		t.Error(diff)
+	}
+	for _, id := range []string{"mcp_server_id", "application_ids", "policies"} {
+		if _, ok := described.Properties["policies"].Items.Properties[id]; ok {
+			t.Errorf("the schema has %s of policies", id)
+		}
 	}
 }
 

@@ -18,6 +18,14 @@ import (
 // maxObjects is the largest number of objects of a kind in a document.
 const maxObjects = 100_000
 
+// These are the members of a document.
+const (
+	organizationMember = "organization"
+	serversMember      = "servers"
+	agentsMember       = "agents"
+	policiesMember     = "policies"
+)
+
 // Action is the kind of a change.
 type Action string
 
@@ -103,7 +111,7 @@ func Run(ctx context.Context, o Options, files []File, dry bool) ([]Plan, error)
 func (o *Options) groups(ctx context.Context, files []File) (groups []*group, err error) {
 	documents, problems := read(files)
 	for _, d := range documents {
-		named := textOf(d.root, "organization")
+		named := textOf(d.root, organizationMember)
 		id, err := o.Organization(ctx, named)
 		if err != nil {
 			if storageFailed(err) {
@@ -233,7 +241,7 @@ func (o *Options) plan(ctx context.Context, g *group) (Plan, Problems, error) {
 			p.problems = append(p.problems, d.placed(err)...)
 			continue
 		}
-		whole.Text("organization", validate.Text{Min: 1})
+		whole.Text(organizationMember, validate.Text{Min: 1})
 		p.planServers(d, whole, servers)
 		p.planAgents(d, whole, agents)
 		p.planPolicies(d, whole)

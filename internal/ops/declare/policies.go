@@ -24,7 +24,7 @@ func (p *planner) resolvePolicies(d *document) {
 		servers[name] = id
 	}
 	agents := p.agentIDs()
-	for i, n := range d.each("policies") {
+	for i, n := range d.each(policiesMember) {
 		if n.Kind != yaml.MappingNode {
 			continue
 		}
@@ -86,14 +86,19 @@ func (p *planner) agentID(d *document, n *yaml.Node, path string, agents map[str
 	return nobody
 }
 
+// readPolicy reads a policy whose names are replaced by ids.
+func readPolicy(o *validate.Object) (was string, edit policyedit.Edit) {
+	was = o.Text("was", validate.Text{Min: 1}).Value
+	return was, policyedit.Read(o, validate.Required)
+}
+
 func (p *planner) planPolicies(d *document, whole *validate.Object) {
-	read, nodes := objects(d, whole, "policies")
+	read, nodes := objects(d, whole, policiesMember)
 	for i, o := range read {
 		if o == nil {
 			continue
 		}
-		was := o.Text("was", validate.Text{Min: 1}).Value
-		edit := policyedit.Read(o, validate.Required)
+		was, edit := readPolicy(o)
 		if edit.Name.Value == "" {
 			continue
 		}

@@ -29,7 +29,7 @@ type foundServer struct {
 func (p *planner) findServers(documents []*document) map[*yaml.Node]foundServer {
 	all, taken := make(map[*yaml.Node]foundServer), make(map[string]bool)
 	for _, d := range documents {
-		for i, n := range d.each("servers") {
+		for i, n := range d.each(serversMember) {
 			name, was := textOf(n, "name"), textOf(n, "was")
 			if name == "" {
 				continue // its reader reports that
@@ -74,7 +74,7 @@ func isReference(s string) bool {
 }
 
 // secretMembers are the members that hold references to secrets, by the list that they are in.
-var secretMembers = map[string][]string{"servers": {"client_secret", "client_private_key"}}
+var secretMembers = map[string][]string{serversMember: {"client_secret", "client_private_key"}}
 
 // eachSecret calls f with every member of a document that names a secret.
 func (d *document) eachSecret(f func(n *yaml.Node, path string)) {
@@ -120,8 +120,27 @@ func (p *planner) resolveSecrets(d *document) {
 	})
 }
 
+// serverFields holds the members of a server in a file.
+type serverFields struct {
+	name, slug, entry, clientID string
+	secret                      validate.Field[seal.Secret] // or the key, when isKey
+	isKey                       bool
+	meta                        json.RawMessage
+}
+
+func readServer(o *validate.Object, maxMeta int) (f serverFields) {
+	f.name = o.Name(validate.Required, directory.MaxName).Value
+	o.Text("was", validate.Text{Min: 1})
+	f.slug = serveredit.Slug(o, 0).Value
+	f.entry = o.Text("directory", validate.Text{Flags: validate.Required, Min: 1}).Value
+	f.clientID = serveredit.ClientID(o).Value
+	f.secret, f.isKey = serveredit.ClientProof(o)
+	f.meta = o.Document("meta", 0, maxMeta).Or(json.RawMessage("{}"))
+	return f
+}
+
 func (p *planner) planServers(d *document, whole *validate.Object, found map[*yaml.Node]foundServer) {
-	read, nodes := objects(d, whole, "servers")
+	read, nodes := objects(d, whole, serversMember)
 	for i, o := range read {
 		if o == nil {
 			continue
@@ -136,37 +155,20 @@ func (p *planner) planServer(o *validate.Object, found foundServer, known bool) 
 	if found.present != nil {
 		s = *found.present
 	}
-	s.Name = o.Name(validate.Required, directory.MaxName).Value
-	o.Text("was", validate.Text{Min: 1})
-	chosen := serveredit.Slug(o, 0)
-	entry := o.Text("directory", validate.Text{Flags: validate.Required, Min: 1}).Value
-	s.ClientID = serveredit.ClientID(o).Value
-	secret, isKey := serveredit.ClientProof(o)
-	s.Meta = o.Document("meta", 0, p.MaxMeta).Or(json.RawMessage("{}"))
+	read := readServer(o, p.MaxMeta)
 	o.Only()
-	switch e, ok := p.entries[entry]; {
-	case entry == "":
+	s.Name, s.ClientID, s.Meta = read.name, read.clientID, read.meta
+	switch e, ok := p.entries[read.entry]; {
+	case read.entry == "":
 	case !ok:
-		o.Report(validate.ValueError, fmt.Sprintf("the server directory has no entry with the slug %q", entry), "directory")
+		o.Report(validate.ValueError, fmt.Sprintf("the server directory has no entry with the slug %q", read.entry), "directory")
 	case found.present != nil && found.present.DirectoryID != e.ID:
 		o.Report(validate.ValueError, fmt.Sprintf("the directory entry of a server never changes, and is %q: declare another server", found.present.Entry.Slug), "directory")
 	default:
 		s.DirectoryID, s.Entry = e.ID, e
 	}
-	switch {
-	case chosen.Value != "":
-		s.Slug = chosen.Value
-	case found.present == nil && s.Name != "":
-		if s.Slug = slug.FromName(s.Name); slug.Reserved(s.Slug) {
-			o.Report(validate.ValueError, "the name gives a slug that is reserved: say which slug it has", "name")
-		}
-	}
-	for _, other := range p.servers {
-		if other.Slug == s.Slug && other.ID != s.ID {
-			o.Report(validate.ValueError, fmt.Sprintf("the server %q has the slug %q already: say which slug this one has", other.Name, s.Slug), "slug")
-		}
-	}
-	if err := serveredit.CheckProof(s.Entry, secret.Set(), isKey); err != nil {
+	p.giveSlug(o, &s, read.slug, found.present == nil)
+	if err := serveredit.CheckProof(s.Entry, read.secret.Set(), read.isKey); err != nil {
 		var problems validate.Problems
 		if errors.As(err, &problems) {
 			for _, problem := range problems {
@@ -176,7 +178,24 @@ func (p *planner) planServer(o *validate.Object, found foundServer, known bool) 
 		}
 	}
 	if known {
-		p.keepServer(o, s, found, secret.Value)
+		p.keepServer(o, s, found, read.secret.Value)
+	}
+}
+
+// giveSlug gives a server the slug that the file chose, or a new one that of its name.
+func (p *planner) giveSlug(o *validate.Object, s *storage.Server, chosen string, isNew bool) {
+	switch {
+	case chosen != "":
+		s.Slug = chosen
+	case isNew && s.Name != "":
+		if s.Slug = slug.FromName(s.Name); slug.Reserved(s.Slug) {
+			o.Report(validate.ValueError, "the name gives a slug that is reserved: say which slug it has", "name")
+		}
+	}
+	for _, other := range p.servers {
+		if other.Slug == s.Slug && other.ID != s.ID {
+			o.Report(validate.ValueError, fmt.Sprintf("the server %q has the slug %q already: say which slug this one has", other.Name, s.Slug), "slug")
+		}
 	}
 }
 

@@ -1,0 +1,72 @@
+package declare
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/durward-gateway/durward/internal/api/schema"
+	"github.com/durward-gateway/durward/internal/api/validate"
+)
+
+// dialect is the JSON Schema that editors know as the one of the file.
+const dialect = "https://json-schema.org/draft/2020-12/schema"
+
+// Schema returns the JSON Schema of a file. It is made by the readers of files.
+func Schema(maxMeta int) ([]byte, error) {
+	whole := validate.Describe(func(o *validate.Object) {
+		o.Text(organizationMember, validate.Text{Min: 1})
+		list := func(name string) *validate.Object {
+			return o.Objects(name, validate.List{Max: maxObjects}).Value[0]
+		}
+		readServer(list(serversMember), maxMeta)
+		readAgent(list(agentsMember))
+		readPolicy(list(policiesMember))
+	})
+	for list, members := range secretMembers {
+		of := whole.Properties[list].Items
+		for _, name := range members {
+			of.Properties[name] = &schema.Schema{
+				Type: schema.Types{schema.String}, Pattern: `^\{(env|file)\..+\}$`, Description: "A reference to the secret: {env.NAME} or {file./path}.",
+			}
+		}
+	}
+	policy := whole.Properties[policiesMember].Items
+	named := &schema.Schema{Type: schema.Types{schema.String}, MinLength: 1}
+	for member, name := range written {
+		delete(policy.Properties, member)
+		if i := slices.Index(policy.Required, member); i >= 0 {
+			policy.Required[i] = name
+		}
+	}
+	policy.Properties["server"] = named
+	policy.Properties["agents"] = &schema.Schema{Type: schema.Types{schema.Array}, Items: named}
+	delete(policy.Properties, "policies") // the reader knows it to refuse it
+	text, err := json.Marshal(whole)
+	if err != nil {
+		return nil, err
+	}
+	var tree map[string]any
+	if err := json.Unmarshal(text, &tree); err != nil {
+		return nil, err
+	}
+	closed(tree)
+	tree["$schema"], tree["title"] = dialect, "durward: an organization's servers, agents and policies"
+	return json.MarshalIndent(tree, "", "  ")
+}
+
+// closed says of every object whose members are known that it has no others.
+func closed(of any) {
+	switch of := of.(type) {
+	case map[string]any:
+		if _, known := of["properties"].(map[string]any); known && of["additionalProperties"] == nil {
+			of["additionalProperties"] = false
+		}
+		for _, inner := range of {
+			closed(inner)
+		}
+	case []any:
+		for _, inner := range of {
+			closed(inner)
+		}
+	}
+}
