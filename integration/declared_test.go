@@ -95,10 +95,10 @@ func TestDeclared(t *testing.T) {
 	}
 
 	other := startGateway(t, settings{env: env, postgres: true, provider: g.identity})
-	other.api(other.token(acme), http.MethodPost, "/api/server-directory", entry)
+	other.api(other.token(acme), http.MethodGet, "/api/servers", nil) // which makes the organization
 	copied := other.file("copied.yaml", exported)
 	store := []string{"--config", other.config, "--adapter", "caddyfile"}
-	other.wantDeclared(0, "3 changed", append([]string{"apply", copied}, store...)...)
+	other.wantDeclared(0, "4 changed", append([]string{"apply", copied}, store...)...)
 	if again := other.wantDeclared(0, "", append([]string{"export", "--organization", "acme"}, store...)...); again != exported {
 		t.Errorf("exported from PostgreSQL:\n%s\nfrom SQLite:\n%s", again, exported)
 	}

@@ -77,7 +77,15 @@ func (f *configFlags) declaredStore(ctx context.Context, readOnly bool) (declare
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	return declared.Offline{Store: store, Keyring: ring, Secret: settings.ResolveSecret}, nil
+	guard, err := config.Egress.Guard(config.development())
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	offline := declared.Offline{Store: store, Keyring: ring, Secret: settings.ResolveSecret, Guard: guard}
+	for _, i := range config.Identities {
+		offline.Providers = append(offline.Providers, i.Issuer)
+	}
+	return offline, nil
 }
 
 // unused makes sure that no gateway has the SQLite store open: it would not hear of what is changed.

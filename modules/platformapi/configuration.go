@@ -83,7 +83,7 @@ func (q *request) declared(dry bool) (any, error) {
 
 func (q *request) surroundings(secrets map[string]seal.Secret) declare.Options {
 	return declare.Options{
-		Store: q.Core.Store, Keyring: q.Core.Keyring, Now: q.handler.now, By: q.Call.Caller.UserID, MaxMeta: int(q.Core.Sizes.Meta), Issuer: q.knownIssuer,
+		Store: q.Core.Store, Keyring: q.Core.Keyring, Now: q.handler.now, By: q.Call.Caller.UserID, MaxMeta: int(q.Core.Sizes.Meta), Issuer: q.knownIssuer, Entries: q.entryRules(),
 		Secret: func(reference string) (seal.Secret, error) {
 			secret, ok := secrets[reference]
 			if !ok {

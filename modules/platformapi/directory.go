@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/durward-gateway/durward/internal/credential/directory"
+	"github.com/durward-gateway/durward/internal/credential/entryedit"
 	"github.com/durward-gateway/durward/internal/credential/serveredit"
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/modules/app/routes"
@@ -40,7 +41,7 @@ func getEntry(q *request) (any, error) {
 
 func createEntry(q *request) (any, error) {
 	var record directory.Record
-	if err := q.Read(false, q.newEntryFields(&record)); err != nil {
+	if err := q.Read(false, q.entryRules().New(&record)); err != nil {
 		return nil, err
 	}
 	id, err := uuid.NewV7()
@@ -64,8 +65,8 @@ func updateEntry(q *request) (any, error) {
 	// The rules for one member depend on others that the request leaves unchanged, so the entry is read first. Problems of
 	// the request are still reported before whether the entry exists.
 	present, lookup := q.customEntry(id)
-	record := recordOf(present)
-	if err := q.Read(false, q.changedEntryFields(&record, present)); err != nil {
+	record := entryedit.RecordOf(present)
+	if err := q.Read(false, q.entryRules().Changed(&record, present)); err != nil {
 		return nil, err
 	}
 	if lookup != nil {
@@ -83,38 +84,17 @@ func updateEntry(q *request) (any, error) {
 	if err != nil {
 		return nil, entryConflict(routes.Missing(err, errNoEntry))
 	}
-	if err := q.activateServers(e); err != nil {
+	if err := serveredit.Activate(q.Context(), q.Core.Store, e, q.handler.now()); err != nil {
 		return nil, err
 	}
 	return viewEntry(e), nil
 }
 
-// activateServers ends the waiting of servers for an OAuth client that their entry no longer asks for. When the entry
-// still asks for one, the first user who connects activates them.
-func (q *request) activateServers(e storage.DirectoryEntry) error {
-	if serveredit.UsesOAuth(e) {
-		return nil
-	}
-	waiting, err := q.Core.Store.Servers(q.Context(), storage.ServerFilter{
-		OrganizationID: e.OrganizationID, Status: []storage.ServerStatus{storage.ServerPending, storage.ServerError}, Now: q.handler.now(),
-	})
-	if err != nil {
-		return err
-	}
-	for _, s := range waiting.Items {
-		if s.DirectoryID != e.ID {
-			continue
-		}
-		_, err := q.Core.Store.UpdateServer(q.Context(), s.OrganizationID, s.ID, func(s *storage.Server) error {
-			s.Status = serveredit.Lifecycle(e, s.ClientID != "", s.SealedClientSecret != nil)
-			return nil
-		})
-		if err != nil && !errors.Is(err, storage.ErrNotFound) {
-			return err
-		}
-	}
-	return nil
+func (q *request) entryRules() entryedit.Rules {
+	return entryedit.Rules{MaxMeta: int(q.Core.Sizes.Meta), CheckURL: q.Core.CheckUpstream, Provider: q.identityProvider}
 }
+
+func (q *request) identityProvider(issuer string) bool { return q.Core.Issuers.ByName()[issuer] != nil }
 
 func deleteEntry(q *request) (any, error) {
 	id := q.ID("id")

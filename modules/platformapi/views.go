@@ -6,6 +6,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/credential/directory"
+	"github.com/durward-gateway/durward/internal/credential/entryedit"
 	"github.com/durward-gateway/durward/internal/credential/serveredit"
 	"github.com/durward-gateway/durward/modules/app/paths"
 	"github.com/durward-gateway/durward/modules/app/routes"
@@ -111,7 +112,7 @@ func viewEntry(e storage.DirectoryEntry) entryView {
 		URL: e.URL, Protocol: e.Protocol, Source: e.Source, Provider: e.Provider, AuthParams: authParamsView(e.AuthParams),
 		Scopes: routes.List(e.Scopes), OAuth: endpointsView(e.OAuth), Public: e.Public, RequiresAuth: e.RequiresAuth,
 		Categories: routes.List(e.Categories), EventsURL: e.EventsURL, Meta: document(e.Meta),
-		Resource: cmp.Or(resourceOff(e), e.OAuth.Resource, directory.Auto), AuthMethod: cmp.Or(e.Options.AuthMethod, directory.Auto),
+		Resource: cmp.Or(entryedit.ResourceOff(e), e.OAuth.Resource, directory.Auto), AuthMethod: cmp.Or(e.Options.AuthMethod, directory.Auto),
 		AuthorizationParams: params(e.Options.AuthorizationParams), RefreshScope: e.Options.RefreshScope, IndependentTokens: e.Options.IndependentTokens, TrustedCA: e.Options.TrustedCA,
 		Audience: e.Options.Audience, RequestedTokenType: cmp.Or(e.Options.RequestedTokenType, directory.TokenAccess), SubjectTokenType: cmp.Or(e.Options.SubjectTokenType, directory.Auto),
 		CreatedAt: routes.Instant(e.CreatedAt), UpdatedAt: routes.Instant(e.UpdatedAt),

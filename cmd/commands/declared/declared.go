@@ -51,7 +51,7 @@ func Commands(s Surroundings) []caddycmd.Command {
 		{
 			Name:  "apply",
 			Usage: "<file or directory>... [--dry-run] [--json] [--config <file> | --url <address>]",
-			Short: "Makes servers, agents and policies equal to what files say",
+			Short: "Makes directory entries, servers, agents and policies equal to what files say",
 			Long: `
 Reads YAML or JSON files, shows which changes they ask for, and makes all of them in one
 transaction for each organization. What the files do not mention stays. A file with an
@@ -80,10 +80,10 @@ there are some.
 		{
 			Name:  "export",
 			Usage: "[--organization <id or slug>] [--config <file> | --url <address>]",
-			Short: "Writes servers, agents and policies as a file that can be applied",
+			Short: "Writes directory entries, servers, agents and policies as a file that can be applied",
 			Long: `
-Writes all servers, agents and policies of an organization as YAML. Applied to another
-gateway that knows the same directory entries, it makes the same objects. Secrets are not
+Writes all directory entries, servers, agents and policies of an organization as YAML.
+Applied to another gateway, it makes the same objects. Secrets are not
 written: a reference to the environment stands in the place of each. Archived policies are
 left out.
 ` + places,

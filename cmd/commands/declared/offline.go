@@ -3,12 +3,15 @@ package declared
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/durward-gateway/durward/internal/audit/record"
+	"github.com/durward-gateway/durward/internal/credential/entryedit"
 	"github.com/durward-gateway/durward/internal/ops/declare"
+	"github.com/durward-gateway/durward/internal/proxy/netguard"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -24,12 +27,16 @@ type Offline struct {
 	Store   storage.Store
 	Keyring *seal.Keyring
 	Secret  func(reference string) (seal.Secret, error)
+	// Guard judges the addresses of directory entries, Providers are the identity providers that they may name.
+	Guard     *netguard.Guard
+	Providers []string
 }
 
 // Run implements Target.
 func (o Offline) Run(ctx context.Context, files []declare.File, dry bool) ([]declare.Plan, error) {
 	return declare.Run(ctx, declare.Options{
 		Store: o.Store, Keyring: o.Keyring, Now: time.Now, MaxMeta: maxMeta, Secret: Secrets(o.Secret),
+		Entries:      entryedit.Rules{MaxMeta: maxMeta, CheckURL: o.Guard.CheckURL, Provider: func(issuer string) bool { return slices.Contains(o.Providers, issuer) }},
 		Issuer:       func(named string) (string, bool) { return named, named != "" },
 		Organization: o.organization, Audit: o.audit,
 	}, files, dry)

@@ -1,10 +1,13 @@
 // Package serveredit reads what administrators write about MCP servers: names in paths, and the OAuth client that the
-// organization has at a third party. It asks no store.
+// organization has at a third party.
 package serveredit
 
 import (
+	"context"
+	"errors"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/durward-gateway/durward/internal/api/slug"
 	"github.com/durward-gateway/durward/internal/api/validate"
@@ -137,4 +140,31 @@ func Lifecycle(e storage.DirectoryEntry, hasID, hasSecret bool) storage.ServerSt
 		return storage.ServerActive
 	}
 	return storage.ServerPending
+}
+
+// Activate ends the waiting of servers for an OAuth client that their entry no longer asks for. When the entry still asks
+// for one, the first user who connects activates them.
+func Activate(ctx context.Context, store storage.Servers, e storage.DirectoryEntry, now time.Time) error {
+	if UsesOAuth(e) {
+		return nil
+	}
+	waiting, err := store.Servers(ctx, storage.ServerFilter{
+		OrganizationID: e.OrganizationID, Status: []storage.ServerStatus{storage.ServerPending, storage.ServerError}, Now: now,
+	})
+	if err != nil {
+		return err
+	}
+	for _, s := range waiting.Items {
+		if s.DirectoryID != e.ID {
+			continue
+		}
+		_, err := store.UpdateServer(ctx, s.OrganizationID, s.ID, func(s *storage.Server) error {
+			s.Status = Lifecycle(e, s.ClientID != "", s.SealedClientSecret != nil)
+			return nil
+		})
+		if err != nil && !errors.Is(err, storage.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
 }

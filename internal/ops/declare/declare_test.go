@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/durward-gateway/durward/internal/credential/entryedit"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
 	"github.com/durward-gateway/durward/storage/sqlite/sqlitetest"
@@ -50,7 +52,8 @@ func newPlace(t *testing.T) Options {
 	}
 	return Options{
 		Store: store, Keyring: ring, Now: now, MaxMeta: 64 << 10,
-		Issuer: func(named string) (string, bool) { return named, named != "" },
+		Entries: entryedit.Rules{MaxMeta: 64 << 10, CheckURL: func(*url.URL) error { return nil }, Provider: func(name string) bool { return name == issuer }},
+		Issuer:  func(named string) (string, bool) { return named, named != "" },
 		Secret: func(reference string) (seal.Secret, error) {
 			if reference != "{env.ISSUES_CLIENT_SECRET}" {
 				return seal.Secret{}, errors.New("it is not set")
@@ -204,6 +207,40 @@ func TestChanges(t *testing.T) {
 	without := strings.Replace(renamed, "    client_secret: '{env.ISSUES_CLIENT_SECRET}'\n", "", 1)
 	applied(t, o, without, "update server Tickets client_secret")
 	applied(t, o, renamed, "update server Tickets client_secret")
+}
+
+// TestEntries checks that servers are made of entries in the same file, and that an entry of the configuration stays as it is.
+func TestEntries(t *testing.T) {
+	first, second := newPlace(t), newPlace(t)
+	const text = `organization: acme
+directory:
+  - name: Own
+    slug: own
+    url: https://own.example.com/mcp
+    provider: oauth2
+    authorization_params: {prompt: consent}
+    resource: off
+servers:
+  - name: Ours
+    directory: own
+`
+	applied(t, first, text, "create directory_entry own", "create server Ours")
+	applied(t, second, export(t, first), "create directory_entry own", "create server Ours")
+	if diff := cmp.Diff(export(t, first), export(t, second)); diff != "" {
+		t.Error(diff)
+	}
+	applied(t, first, strings.Replace(text, "provider: oauth2", "provider: none", 1), "update directory_entry own provider requires_auth auth_params")
+	if s, err := first.Store.ServerBySlug(t.Context(), organization, "ours"); err != nil || s.Status != storage.ServerActive {
+		t.Errorf("a server that needs no client any more: %s, %v", s.Status, err)
+	}
+	for wrong, want := range map[string]string{
+		strings.Replace(text, "slug: own", "slug: tracker", 1):                   "a.yaml:4:11: directory[0].slug: the entry \"tracker\" comes with the gateway or its configuration, and is not changed here",
+		strings.Replace(text, "provider: oauth2", "provider: token_exchange", 1): "a.yaml:6:15: directory[0].provider: the OAuth clients of its servers would go to somebody else; create another entry",
+	} {
+		if _, err := run(t, first, wrong, false); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
 }
 
 // TestRefused checks that files with an error are refused whole, with the place of each error.

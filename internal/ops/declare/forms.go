@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/durward-gateway/durward/internal/credential/directory"
 	"github.com/durward-gateway/durward/internal/strictjson"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -17,10 +18,11 @@ import (
 // default. Plans compare these forms, and exports consist of them.
 type (
 	wholeForm struct {
-		Organization string       `json:"organization"`
-		Servers      []serverForm `json:"servers,omitempty"`
-		Agents       []agentForm  `json:"agents,omitempty"`
-		Policies     []policyForm `json:"policies,omitempty"`
+		Organization string             `json:"organization"`
+		Directory    []directory.Record `json:"directory,omitempty"`
+		Servers      []serverForm       `json:"servers,omitempty"`
+		Agents       []agentForm        `json:"agents,omitempty"`
+		Policies     []policyForm       `json:"policies,omitempty"`
 	}
 	serverForm struct {
 		Name      string          `json:"name"`

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/credential/entryedit"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -21,10 +22,14 @@ const maxObjects = 100_000
 // These are the members of a document.
 const (
 	organizationMember = "organization"
+	directoryMember    = "directory"
 	serversMember      = "servers"
 	agentsMember       = "agents"
 	policiesMember     = "policies"
 )
+
+// kindEntry is the kind of changes of the directory.
+const kindEntry = "directory_entry"
 
 // Action is the kind of a change.
 type Action string
@@ -38,7 +43,7 @@ const (
 // Change is one change of a plan.
 type Change struct {
 	Action Action        `json:"action"`
-	Kind   string        `json:"kind"` // server, agent, policy
+	Kind   string        `json:"kind"` // directory_entry, server, agent, policy
 	Name   string        `json:"name"`
 	Was    string        `json:"was,omitempty"` // the former name of an object that is renamed
 	Fields []FieldChange `json:"fields,omitempty"`
@@ -61,6 +66,7 @@ type Options struct {
 	Now     func() time.Time
 	By      string // id of the user who applies; "" for a command line
 	MaxMeta int    // bytes of a server's meta
+	Entries entryedit.Rules
 	// Secret returns the value of a reference.
 	Secret func(reference string) (seal.Secret, error)
 	// Issuer returns the issuer that stands for the named one in the store; "" names the default.
@@ -213,8 +219,10 @@ type planner struct {
 	former   *names            // as they are
 	external map[string]string // the ids of agents' clients
 	declared map[string]bool   // names of policies
-	changes  []Change
-	problems Problems
+
+	entriesDeclared map[string]bool // slugs
+	changes         []Change
+	problems        Problems
 }
 
 func (o *Options) plan(ctx context.Context, g *group) (Plan, Problems, error) {
@@ -224,7 +232,7 @@ func (o *Options) plan(ctx context.Context, g *group) (Plan, Problems, error) {
 	}
 	p := &planner{
 		Options: o, state: present, now: o.Now().UTC(), names: present.names(), former: present.names(),
-		external: make(map[string]string), declared: make(map[string]bool),
+		external: make(map[string]string), declared: make(map[string]bool), entriesDeclared: make(map[string]bool),
 	}
 	var documents []*document
 	for _, d := range g.documents {
@@ -234,11 +242,20 @@ func (o *Options) plan(ctx context.Context, g *group) (Plan, Problems, error) {
 	for _, d := range documents {
 		p.resolvePolicies(d)
 	}
+	read := make(map[*document]*validate.Object)
 	for _, d := range documents {
 		p.resolveSecrets(d)
 		whole, err := d.object()
 		if err != nil {
 			p.problems = append(p.problems, d.placed(err)...)
+			continue
+		}
+		read[d] = whole
+		p.planEntries(d, whole)
+	}
+	for _, d := range documents {
+		whole := read[d]
+		if whole == nil {
 			continue
 		}
 		whole.Text(organizationMember, validate.Text{Min: 1})
@@ -260,7 +277,7 @@ func (o *Options) plan(ctx context.Context, g *group) (Plan, Problems, error) {
 
 // rank orders changes: what others name comes first, and a policy that lets agents go before those that take them.
 func rank(c Change) int {
-	n := 2 * slices.Index([]string{"server", "agent", "policy"}, c.Kind)
+	n := 2 * slices.Index([]string{kindEntry, "server", "agent", "policy"}, c.Kind)
 	if !c.first {
 		n++
 	}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/durward-gateway/durward/internal/api/schema"
 	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/credential/directory"
+	"github.com/durward-gateway/durward/internal/credential/entryedit"
 )
 
 // dialect is the JSON Schema that editors know as the one of the file.
@@ -18,6 +20,8 @@ func Schema(maxMeta int) ([]byte, error) {
 		list := func(name string) *validate.Object {
 			return o.Objects(name, validate.List{Max: maxObjects}).Value[0]
 		}
+		var entry directory.Record
+		entryedit.Rules{MaxMeta: maxMeta}.New(&entry)(list(directoryMember))
 		readServer(list(serversMember), maxMeta)
 		readAgent(list(agentsMember))
 		readPolicy(list(policiesMember))
@@ -50,7 +54,7 @@ func Schema(maxMeta int) ([]byte, error) {
 		return nil, err
 	}
 	closed(tree)
-	tree["$schema"], tree["title"] = dialect, "durward: an organization's servers, agents and policies"
+	tree["$schema"], tree["title"] = dialect, "durward: an organization's directory, servers, agents and policies"
 	return json.MarshalIndent(tree, "", "  ")
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/credential/directory"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -85,6 +86,11 @@ func Export(ctx context.Context, store storage.Store, organization, name string,
 		return nil, err
 	}
 	whole, n := wholeForm{Organization: name}, s.names()
+	for _, e := range s.entries {
+		if e.Source == storage.SourceCustom {
+			whole.Directory = append(whole.Directory, formOfEntry(e))
+		}
+	}
 	for _, v := range s.servers {
 		whole.Servers = append(whole.Servers, formOfServer(v))
 	}
@@ -95,6 +101,7 @@ func Export(ctx context.Context, store storage.Store, organization, name string,
 		whole.Policies = append(whole.Policies, n.formOfPolicy(p))
 	}
 	// Ids, by which the store orders objects of one name, differ between stores.
+	slices.SortFunc(whole.Directory, func(a, b directory.Record) int { return cmp.Compare(a.Slug, b.Slug) })
 	slices.SortFunc(whole.Servers, func(a, b serverForm) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(whole.Agents, func(a, b agentForm) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Issuer, b.Issuer), cmp.Compare(a.ExternalID, b.ExternalID))

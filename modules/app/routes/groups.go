@@ -14,7 +14,7 @@ var groups = map[string]openapi.Tag{
 	"agents":             {Name: "agents", Description: "OAuth clients that policies can name, and their credentials."},
 	"tools":              {Name: "tools", Description: "The tools of all servers, with what is accepted of each."},
 	"jobs":               {Name: "jobs", Description: "Work that takes longer than a request."},
-	"configuration":      {Name: "configuration", Description: "Servers, agents and policies as files."},
+	"configuration":      {Name: "configuration", Description: "The directory, servers, agents and policies as files."},
 	"clients":            {Name: "clients", Description: "The setup of MCP clients."},
 	"policies":           {Name: "policies", Description: "The rules that decide on calls."},
 	"policy":             {Name: "policies", Description: "The rules that decide on calls."},

@@ -1,8 +1,10 @@
-package platformapi
+// Package entryedit reads what administrators write about entries of the server directory. It asks no store.
+package entryedit
 
 import (
 	"errors"
 	"fmt"
+	"net/url"
 
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/credential/directory"
@@ -10,48 +12,55 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// recordOf returns an entry in the form in which an administrator would have written it.
-func recordOf(e storage.DirectoryEntry) directory.Record {
+// Rules are a gateway's own rules for entries.
+type Rules struct {
+	MaxMeta  int                      // bytes of an entry's meta
+	CheckURL func(u *url.URL) error   // the reason why calls may not go to an address
+	Provider func(issuer string) bool // whether it is one of the gateway's identity providers
+}
+
+// RecordOf returns an entry in the form in which an administrator would have written it.
+func RecordOf(e storage.DirectoryEntry) directory.Record {
 	return directory.Record{
 		Name: e.Name, Description: e.Description, Icon: e.Icon, Slug: e.Slug, URL: e.URL, Protocol: e.Protocol, Provider: e.Provider,
 		AuthParams: e.AuthParams, Scopes: e.Scopes, OAuth: e.OAuth, Public: e.Public, RequiresAuth: &e.RequiresAuth,
 		Categories: e.Categories, EventsURL: e.EventsURL, Meta: e.Meta,
 		AuthMethod: e.Options.AuthMethod, AuthorizationParams: e.Options.AuthorizationParams, RefreshScope: e.Options.RefreshScope, IndependentTokens: e.Options.IndependentTokens, TrustedCA: e.Options.TrustedCA,
-		Resource: resourceOff(e), Audience: e.Options.Audience, RequestedTokenType: e.Options.RequestedTokenType, SubjectTokenType: e.Options.SubjectTokenType,
+		Resource: ResourceOff(e), Audience: e.Options.Audience, RequestedTokenType: e.Options.RequestedTokenType, SubjectTokenType: e.Options.SubjectTokenType,
 	}
 }
 
-// resourceOff returns an entry's resource unless it is a URI: a URI is kept with the endpoints.
-func resourceOff(e storage.DirectoryEntry) string {
+// ResourceOff returns an entry's resource unless it is a URI: a URI is kept with the endpoints.
+func ResourceOff(e storage.DirectoryEntry) string {
 	if e.Options.ResourceOff {
 		return directory.Off
 	}
 	return ""
 }
 
-// newEntryFields reads a body that describes a whole entry.
-func (q *request) newEntryFields(record *directory.Record) func(*validate.Object) {
+// New reads a body that describes a whole entry.
+func (r Rules) New(record *directory.Record) func(*validate.Object) {
 	return func(o *validate.Object) {
-		q.entryFields(o, validate.Required, record)
-		q.checkEntry(o, *record)
+		r.fields(o, validate.Required, record)
+		r.check(o, *record)
 	}
 }
 
-// changedEntryFields reads a body that changes an entry into record, which holds the members of former: those that are
+// Changed reads a body that changes an entry into record, which holds the members of former: those that are
 // not in the body keep their value, and lose it when it followed from another one that changed. Without a former entry
 // only the members themselves are judged.
-func (q *request) changedEntryFields(record *directory.Record, former storage.DirectoryEntry) func(*validate.Object) {
+func (r Rules) Changed(record *directory.Record, former storage.DirectoryEntry) func(*validate.Object) {
 	return func(o *validate.Object) {
-		q.entryFields(o, 0, record)
+		r.fields(o, 0, record)
 		if former.ID != "" {
-			checkKept(o, *record, former)
+			CheckKept(o, *record, former)
 			resetDerived(o, record, former)
-			q.checkEntry(o, *record)
+			r.check(o, *record)
 		}
 	}
 }
 
-func (q *request) entryFields(o *validate.Object, required validate.Flags, record *directory.Record) {
+func (r Rules) fields(o *validate.Object, required validate.Flags, record *directory.Record) {
 	set(&record.Name, o.Text("name", validate.Text{Flags: required}))
 	set(&record.URL, o.Text("url", validate.Text{Flags: required}))
 	for _, member := range []struct {
@@ -65,17 +74,17 @@ func (q *request) entryFields(o *validate.Object, required validate.Flags, recor
 	set((*string)(&record.Provider), o.Text("provider", validate.Text{Enum: storage.Providers()}))
 	authParams(o, record)
 	endpoints(o, record)
-	q.entryOptions(o, record)
+	r.options(o, record)
 	set(&record.Scopes, o.Texts("scopes", validate.List{}, validate.Text{}))
 	set(&record.Categories, o.Texts("categories", validate.List{}, validate.Text{}))
 	set(&record.Public, o.Bool("public", 0))
 	if requires := o.Bool("requires_auth", 0); requires.Set() {
 		record.RequiresAuth = &requires.Value
 	}
-	set(&record.Meta, o.Document("meta", 0, int(q.Core.Sizes.Meta)))
+	set(&record.Meta, o.Document("meta", 0, r.MaxMeta))
 }
 
-func (q *request) entryOptions(o *validate.Object, record *directory.Record) {
+func (r Rules) options(o *validate.Object, record *directory.Record) {
 	within := record.OAuth.Resource
 	set(&record.Resource, o.Text("resource", validate.Text{}))
 	switch record.Resource {
@@ -107,9 +116,9 @@ func (q *request) entryOptions(o *validate.Object, record *directory.Record) {
 	set(&record.TrustedCA, o.Text("trusted_ca", validate.Text{Max: directory.MaxTrustedCA}))
 }
 
-// checkKept refuses a change after which the client secrets of an entry's servers would go to another party than the one that
+// CheckKept refuses a change after which the client secrets of an entry's servers would go to another party than the one that
 // they were given for.
-func checkKept(o *validate.Object, record directory.Record, former storage.DirectoryEntry) {
+func CheckKept(o *validate.Object, record directory.Record, former storage.DirectoryEntry) {
 	const another = "Value error, the OAuth clients of its servers would go to somebody else; create another entry"
 	now := record.Entry(storage.SourceCustom)
 	switch {
@@ -165,8 +174,8 @@ func resetDerived(o *validate.Object, record *directory.Record, former storage.D
 	}
 }
 
-// checkEntry adds the problems of the entry as a whole, except for members that have problems of their own.
-func (q *request) checkEntry(o *validate.Object, record directory.Record) {
+// check adds the problems of the entry as a whole, except for members that have problems of their own.
+func (r Rules) check(o *validate.Object, record directory.Record) {
 	wrong := make(map[string]bool)
 	var known validate.Problems
 	if errors.As(o.Err(), &known) {
@@ -178,10 +187,10 @@ func (q *request) checkEntry(o *validate.Object, record directory.Record) {
 		// The automatic slug gets a suffix when it is reserved or taken.
 		wrong["slug"] = true
 	}
-	if exchanges(&record) && record.OAuth.Issuer != "" && q.Core.Issuers.ByName()[record.OAuth.Issuer] == nil && !wrong[member([]any{"oauth", "issuer"})] {
+	if exchanges(&record) && record.OAuth.Issuer != "" && !r.Provider(record.OAuth.Issuer) && !wrong[member([]any{"oauth", "issuer"})] {
 		o.Report(validate.ValueError, "Value error, not one of the gateway's identity providers, exactly as in their tokens: users' tokens go to nobody else", "oauth", "issuer")
 	}
-	for _, problem := range directory.Check(record.Entry(storage.SourceCustom), q.Core.CheckUpstream) {
+	for _, problem := range directory.Check(record.Entry(storage.SourceCustom), r.CheckURL) {
 		if !wrong[member(problem.Loc)] && !wrong[member(problem.Loc[:1])] {
 			o.Report(problem.Type, problem.Msg, problem.Loc...)
 		}

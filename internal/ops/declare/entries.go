@@ -1,0 +1,83 @@
+package declare
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/durward-gateway/durward/internal/api/slug"
+	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/credential/directory"
+	"github.com/durward-gateway/durward/internal/credential/entryedit"
+	"github.com/durward-gateway/durward/internal/credential/serveredit"
+	"github.com/durward-gateway/durward/storage"
+)
+
+// formOfEntry returns an entry as an administrator would have written it.
+func formOfEntry(e storage.DirectoryEntry) directory.Record {
+	r := entryedit.RecordOf(e)
+	if text := strings.TrimSpace(string(r.Meta)); text == "{}" || text == "null" {
+		r.Meta = nil
+	}
+	return r
+}
+
+// planEntries plans the entries of the directory. They come before everything else: servers of the same files name them.
+func (p *planner) planEntries(d *document, whole *validate.Object) {
+	read, _ := objects(d, whole, directoryMember)
+	for _, o := range read {
+		if o == nil {
+			continue
+		}
+		var record directory.Record
+		p.Entries.New(&record)(o)
+		o.Only()
+		e := record.Entry(storage.SourceCustom)
+		if e.Slug == "" {
+			if e.Slug = slug.FromName(e.Name); slug.Reserved(e.Slug) {
+				o.Report(validate.ValueError, "the name gives a slug that is reserved: say which slug it has", "name")
+			}
+		}
+		if p.entriesDeclared[e.Slug] {
+			o.Report(validate.ValueError, fmt.Sprintf("an entry with the slug %q is declared already", e.Slug), "slug")
+			continue
+		}
+		p.entriesDeclared[e.Slug] = true
+		p.planEntry(o, e, record)
+	}
+}
+
+func (p *planner) planEntry(o *validate.Object, e storage.DirectoryEntry, record directory.Record) {
+	e.OrganizationID, e.CreatedAt, e.UpdatedAt = p.organization, p.now, p.now
+	former, exists := p.entries[e.Slug]
+	switch {
+	case !exists:
+		e.ID = newID()
+		p.entries[e.Slug] = e
+		fields, err := differences(struct{}{}, formOfEntry(e))
+		p.add(o, err, Change{Action: Create, Kind: kindEntry, Name: e.Slug, Fields: fields, do: func(ctx context.Context) error {
+			return p.Store.CreateDirectoryEntry(ctx, e)
+		}})
+		return
+	case former.Source != storage.SourceCustom:
+		o.Report(validate.ValueError, fmt.Sprintf("the entry %q comes with the gateway or its configuration, and is not changed here", e.Slug), "slug")
+		return
+	}
+	entryedit.CheckKept(o, record, former)
+	e.ID, e.CreatedAt = former.ID, former.CreatedAt
+	p.entries[e.Slug] = e
+	fields, err := differences(formOfEntry(former), formOfEntry(e))
+	if len(fields) == 0 && err == nil {
+		return
+	}
+	p.add(o, err, Change{Action: Update, Kind: kindEntry, Name: e.Slug, Fields: fields, do: func(ctx context.Context) error {
+		changed, err := p.Store.UpdateDirectoryEntry(ctx, p.organization, e.ID, func(v *storage.DirectoryEntry) error {
+			*v = e
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return serveredit.Activate(ctx, p.Store, changed, p.now)
+	}})
+}
