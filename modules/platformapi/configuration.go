@@ -34,7 +34,7 @@ func exportConfiguration(q *request) (any, error) {
 	if err := q.Shape(); err != nil {
 		return nil, err
 	}
-	name, err := q.organizationName()
+	name, err := q.organizationName(q.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -43,8 +43,8 @@ func exportConfiguration(q *request) (any, error) {
 }
 
 // organizationName returns the name of the caller's organization in files.
-func (q *request) organizationName() (string, error) {
-	o, err := q.Core.Store.Organization(q.Context(), q.Organization())
+func (q *request) organizationName(ctx context.Context) (string, error) {
+	o, err := q.Core.Store.Organization(ctx, q.Organization())
 	if err != nil || o.Slug == "" {
 		return q.Organization(), err
 	}
@@ -91,8 +91,8 @@ func (q *request) surroundings(secrets map[string]seal.Secret) declare.Options {
 			}
 			return secret, nil
 		},
-		Organization: func(_ context.Context, named string) (string, error) {
-			own, err := q.organizationName()
+		Organization: func(ctx context.Context, named string) (string, error) {
+			own, err := q.organizationName(ctx)
 			if err != nil || named == "" || named == own || named == q.Organization() {
 				return q.Organization(), err
 			}

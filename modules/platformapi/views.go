@@ -32,7 +32,7 @@ type serverView struct {
 	Status           storage.ServerStatus     `json:"status"`
 	DirectoryID      string                   `json:"mcp_server_directory_id"`
 	Scopes           []string                 `json:"scopes"`
-	ClientID         *string                  `json:"client_id"` // serveredit.Obfuscated
+	ClientID         *string                  `json:"client_id"` // obfuscated
 	ProxyURL         string                   `json:"proxy_url"`
 	OrganizationID   string                   `json:"organization_id"`
 	Meta             json.RawMessage          `json:"meta"`

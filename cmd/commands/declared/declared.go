@@ -106,26 +106,30 @@ left out.
 				}
 			},
 		},
-		{
-			Name:  "schema",
-			Short: "Writes the JSON Schema of the files, for editors",
-			Long: `
+		schemaCommand(),
+	}
+}
+
+func schemaCommand() caddycmd.Command {
+	return caddycmd.Command{
+		Name:  "schema",
+		Short: "Writes the JSON Schema of the files, for editors",
+		Long: `
 Writes the JSON Schema of the files that 'durward apply' takes. An editor that knows it
 completes and checks them. In VS Code, with its YAML extension, a file names it in its
 first line:
 
 	# yaml-language-server: $schema=durward.schema.json
 `,
-			CobraFunc: func(cmd *cobra.Command) {
-				cmd.Args = cobra.NoArgs
-				cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-					text, err := declare.Schema(maxMeta)
-					if err == nil {
-						_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\n", text)
-					}
-					return err
+		CobraFunc: func(cmd *cobra.Command) {
+			cmd.Args = cobra.NoArgs
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+				text, err := declare.Schema(maxMeta)
+				if err == nil {
+					_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\n", text)
 				}
-			},
+				return err
+			}
 		},
 	}
 }
@@ -184,7 +188,7 @@ func Read(paths []string) (files []declare.File, err error) {
 		if size += info.Size(); size > declare.MaxText {
 			return fmt.Errorf("the files are larger than %d MiB together", declare.MaxText>>20)
 		}
-		text, err := os.ReadFile(path) //nolint:gosec // the user names it
+		text, err := os.ReadFile(path)
 		files = append(files, declare.File{Name: path, Text: string(text)})
 		return err
 	}

@@ -105,7 +105,7 @@ func CheckProof(e storage.DirectoryEntry, given, isKey bool) error {
 }
 
 // MsgObfuscated is the problem of a value that was shown in place of another.
-const MsgObfuscated = "Value error, give the actual value, not an Obfuscated one"
+const MsgObfuscated = "Value error, give the actual value, not an obfuscated one"
 
 // Obfuscated returns the shown form of a client_id: enough to recognize it by.
 func Obfuscated(id string) string {

@@ -253,6 +253,7 @@ func TestRefused(t *testing.T) {
 		"organization":      {"organization: other\n", `a.yaml:1:15: organization: there is no organization "other"`},
 		"unknown entry":     {strings.Replace(whole, "directory: tracker", "directory: none", 1), `a.yaml:5:16: servers[0].directory: the server directory has no entry with the slug "none"`},
 		"a secret":          {strings.Replace(whole, "'{env.ISSUES_CLIENT_SECRET}'", "sk-123", 1), "a.yaml:7:20: servers[0].client_secret: a file holds no secret: write a reference to it, {env.NAME} or {file./path}"},
+		"a shown client":    {strings.Replace(whole, "client_id: gate", "client_id: ga...te", 1), "a.yaml:6:16: servers[0].client_id: give the actual value, not an obfuscated one"},
 		"unset":             {strings.Replace(whole, "{env.ISSUES", "{env.OTHER", 1), "a.yaml:7:20: servers[0].client_secret: it is not set"},
 		"ambiguous agent":   {strings.Replace(whole, "- robot-2", "- robot", 1), "a.yaml:23:9: policies[0].agents[0]: 2 agents have the name \"robot\": write the external_id of the one that is meant"},
 		"unknown agent":     {strings.Replace(whole, "- robot-2", "- robot-3", 1), `a.yaml:23:9: policies[0].agents[0]: there is no agent of the name "robot-3"`},

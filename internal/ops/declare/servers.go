@@ -133,7 +133,9 @@ func readServer(o *validate.Object, maxMeta int) (f serverFields) {
 	o.Text("was", validate.Text{Min: 1})
 	f.slug = serveredit.Slug(o, 0).Value
 	f.entry = o.Text("directory", validate.Text{Flags: validate.Required, Min: 1}).Value
-	f.clientID = serveredit.ClientID(o).Value
+	if f.clientID = serveredit.ClientID(o).Value; serveredit.LooksObfuscated(f.clientID) {
+		o.Report(validate.ValueError, serveredit.MsgObfuscated, "client_id")
+	}
 	f.secret, f.isKey = serveredit.ClientProof(o)
 	f.meta = o.Document("meta", 0, maxMeta).Or(json.RawMessage("{}"))
 	return f
@@ -229,7 +231,9 @@ func (p *planner) keepServer(o *validate.Object, s storage.Server, found foundSe
 	}
 	change := Change{Action: Update, Kind: "server", Name: s.Name, Fields: fields, id: s.ID, do: func(ctx context.Context) error {
 		_, err := p.Store.UpdateServerAndClient(ctx, p.organization, s.ID, func(v *storage.Server) (bool, error) {
-			another := v.ClientID != s.ClientID || (v.SealedClientSecret == nil) != (s.SealedClientSecret == nil)
+			// As for a change by the API, users stay connected when a secret is merely replaced.
+			another := v.ClientID != s.ClientID || (v.SealedClientSecret == nil) != (s.SealedClientSecret == nil) ||
+				!same && v.Status == storage.ServerError && v.Entry.OwnServer()
 			if another || !same {
 				v.Status = serveredit.Lifecycle(v.Entry, s.ClientID != "", s.SealedClientSecret != nil)
 			}
