@@ -243,25 +243,36 @@ servers:
 	}
 }
 
+// TestDates checks that a name that YAML takes for a date is a name.
+func TestDates(t *testing.T) {
+	dated := strings.NewReplacer("Issues", "2026-01-31", "robot-1", "2026-02-01", "paused", "2026-02-02").Replace(whole)
+	applied(t, newPlace(t), dated, "create server 2026-01-31", "create agent robot", "create agent robot", "create policy 2026-02-02")
+}
+
 // TestRefused checks that files with an error are refused whole, with the place of each error.
 func TestRefused(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
-		"no YAML":           {"organization: acme\nservers: [\n", "a.yaml:2: this is not YAML: did not find expected node content"},
-		"an anchor":         {"organization: acme\nservers: &x []\n", "a.yaml:2:10: servers: anchors and aliases are not used here: write the value out"},
-		"twice":             {"organization: acme\norganization: acme\n", "a.yaml:2:1: organization: this member is here twice"},
-		"unknown word":      {"organization: acme\npolcies: []\n", "a.yaml:2:10: polcies: Extra inputs are not permitted"},
-		"organization":      {"organization: other\n", `a.yaml:1:15: organization: there is no organization "other"`},
-		"unknown entry":     {strings.Replace(whole, "directory: tracker", "directory: none", 1), `a.yaml:5:16: servers[0].directory: the server directory has no entry with the slug "none"`},
-		"a secret":          {strings.Replace(whole, "'{env.ISSUES_CLIENT_SECRET}'", "sk-123", 1), "a.yaml:7:20: servers[0].client_secret: a file holds no secret: write a reference to it, {env.NAME} or {file./path}"},
-		"a shown client":    {strings.Replace(whole, "client_id: gate", "client_id: ga...te", 1), "a.yaml:6:16: servers[0].client_id: give the actual value, not an obfuscated one"},
-		"unset":             {strings.Replace(whole, "{env.ISSUES", "{env.OTHER", 1), "a.yaml:7:20: servers[0].client_secret: it is not set"},
-		"ambiguous agent":   {strings.Replace(whole, "- robot-2", "- robot", 1), "a.yaml:23:9: policies[0].agents[0]: 2 agents have the name \"robot\": write the external_id of the one that is meant"},
-		"unknown agent":     {strings.Replace(whole, "- robot-2", "- robot-3", 1), `a.yaml:23:9: policies[0].agents[0]: there is no agent of the name "robot-3"`},
-		"unknown server":    {strings.Replace(whole, "server: Issues", "server: Isues", 1), `a.yaml:21:13: policies[0].server: there is no server of the name "Isues"`},
-		"an id":             {strings.Replace(whole, "server: Issues", "mcp_server_id: Issues", 1), "a.yaml:21:5: policies[0].mcp_server_id: objects are named here, with server and agents: no member has an id"},
-		"a wrong condition": {strings.Replace(whole, "R.attr.n <", "R.attr.n ??", 1), "a.yaml:38:19: policies[0].rules[0].condition.match.expr: "},
-		"a wrong type":      {strings.Replace(whole, "active: true", "active: sure", 1), "a.yaml:30:17: policies[0].rules[0].active: Input should be a valid boolean"},
-		"missing":           {strings.Replace(whole, "    issuer: https://id.example.com\n    external_id: robot-2\n", "    issuer: https://id.example.com\n", 1), "a.yaml:16:5: agents[1].external_id: Field required"},
+		"no YAML":              {"organization: acme\nservers: [\n", "a.yaml:2: this is not YAML: did not find expected node content"},
+		"an anchor":            {"organization: acme\nservers: &x []\n", "a.yaml:2:10: servers: anchors and aliases are not used here: write the value out"},
+		"a tag":                {"organization: acme\nservers: !!set {}\n", "a.yaml:2:10: servers: tags are not used here: write the value without !!set"},
+		"a disguised secret":   {strings.Replace(whole, "'{env.ISSUES_CLIENT_SECRET}'", `!!int '"sk-123"'`, 1), "a.yaml:7:20: servers[0].client_secret: tags are not used here: write the value without !!int"},
+		"a disguised member":   {strings.Replace(whole, "slug: issues", `slug: !!bool '"issues","client_secret":"sk-123"'`, 1), "a.yaml:4:11: servers[0].slug: tags are not used here: write the value without !!bool"},
+		"a secret of digits":   {strings.Replace(whole, "'{env.ISSUES_CLIENT_SECRET}'", "2026-01-31", 1), "a.yaml:7:20: servers[0].client_secret: a file holds no secret"},
+		"a dated organization": {"organization: 2026-01-31\n", `a.yaml:1:15: organization: there is no organization "2026-01-31"`},
+		"twice":                {"organization: acme\norganization: acme\n", "a.yaml:2:1: organization: this member is here twice"},
+		"unknown word":         {"organization: acme\npolcies: []\n", "a.yaml:2:10: polcies: Extra inputs are not permitted"},
+		"organization":         {"organization: other\n", `a.yaml:1:15: organization: there is no organization "other"`},
+		"unknown entry":        {strings.Replace(whole, "directory: tracker", "directory: none", 1), `a.yaml:5:16: servers[0].directory: the server directory has no entry with the slug "none"`},
+		"a secret":             {strings.Replace(whole, "'{env.ISSUES_CLIENT_SECRET}'", "sk-123", 1), "a.yaml:7:20: servers[0].client_secret: a file holds no secret: write a reference to it, {env.NAME} or {file./path}"},
+		"a shown client":       {strings.Replace(whole, "client_id: gate", "client_id: ga...te", 1), "a.yaml:6:16: servers[0].client_id: give the actual value, not an obfuscated one"},
+		"unset":                {strings.Replace(whole, "{env.ISSUES", "{env.OTHER", 1), "a.yaml:7:20: servers[0].client_secret: it is not set"},
+		"ambiguous agent":      {strings.Replace(whole, "- robot-2", "- robot", 1), "a.yaml:23:9: policies[0].agents[0]: 2 agents have the name \"robot\": write the external_id of the one that is meant"},
+		"unknown agent":        {strings.Replace(whole, "- robot-2", "- robot-3", 1), `a.yaml:23:9: policies[0].agents[0]: there is no agent of the name "robot-3"`},
+		"unknown server":       {strings.Replace(whole, "server: Issues", "server: Isues", 1), `a.yaml:21:13: policies[0].server: there is no server of the name "Isues"`},
+		"an id":                {strings.Replace(whole, "server: Issues", "mcp_server_id: Issues", 1), "a.yaml:21:5: policies[0].mcp_server_id: objects are named here, with server and agents: no member has an id"},
+		"a wrong condition":    {strings.Replace(whole, "R.attr.n <", "R.attr.n ??", 1), "a.yaml:38:19: policies[0].rules[0].condition.match.expr: "},
+		"a wrong type":         {strings.Replace(whole, "active: true", "active: sure", 1), "a.yaml:30:17: policies[0].rules[0].active: Input should be a valid boolean"},
+		"missing":              {strings.Replace(whole, "    issuer: https://id.example.com\n    external_id: robot-2\n", "    issuer: https://id.example.com\n", 1), "a.yaml:16:5: agents[1].external_id: Field required"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newPlace(t)

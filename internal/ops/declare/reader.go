@@ -131,7 +131,13 @@ func (d *document) check(n *yaml.Node, path string, depth int) (problems Problem
 		return Problems{d.problem(n, path, "this is nested too deeply")}
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
 		return Problems{d.problem(n, path, "anchors and aliases are not used here: write the value out")}
+	case tagged(n):
+		// A tag would make any text a number or a boolean, and so a part of the JSON that the readers get.
+		return Problems{d.problem(n, path, "tags are not used here: write the value without "+n.Tag)}
 	case n.Kind == yaml.ScalarNode:
+		if n.Tag == "!!timestamp" {
+			n.Tag = "!!str" // a name may look like a date
+		}
 		if _, err := scalar(n); err != nil {
 			return Problems{d.problem(n, path, err.Error())}
 		}
@@ -145,7 +151,7 @@ func (d *document) check(n *yaml.Node, path string, depth int) (problems Problem
 			key := n.Content[i]
 			inner := below(path, key.Value)
 			switch {
-			case key.Kind != yaml.ScalarNode || key.Tag != "!!str" || key.Anchor != "":
+			case key.Kind != yaml.ScalarNode || key.Tag != "!!str" || key.Anchor != "" || tagged(key):
 				problems = append(problems, d.problem(key, path, "the name of a member is a plain text"))
 			case seen[key.Value]:
 				problems = append(problems, d.problem(key, inner, "this member is here twice"))
@@ -157,6 +163,11 @@ func (d *document) check(n *yaml.Node, path string, depth int) (problems Problem
 	return problems
 }
 
+// tagged reports whether a node has a tag of its own, apart from that of a text.
+func tagged(n *yaml.Node) bool {
+	return n.Style&yaml.TaggedStyle != 0 && !(n.Kind == yaml.ScalarNode && n.Tag == "!!str")
+}
+
 func below(path, member string) string { return strings.TrimPrefix(path+"."+member, ".") }
 
 // scalar returns the JSON form of a scalar.
@@ -164,7 +175,7 @@ func scalar(n *yaml.Node) ([]byte, error) {
 	switch n.Tag {
 	case "!!null":
 		return []byte("null"), nil
-	case "!!str", "!!timestamp":
+	case "!!str":
 		return text(n.Value), nil
 	case "!!bool":
 		return []byte(strings.ToLower(n.Value)), nil
