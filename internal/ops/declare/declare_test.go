@@ -306,6 +306,34 @@ func TestAllOrNothing(t *testing.T) {
 	}
 }
 
+// TestTwoOrganizations checks that the error of a second organization does not say that nothing was changed.
+func TestTwoOrganizations(t *testing.T) {
+	const second = "0190aaaa-0000-7000-8000-000000000002"
+	o := newPlace(t)
+	if _, err := o.Store.ResolveOrganization(t.Context(), storage.OrganizationClaim{Issuer: issuer, ID: second, Slug: "bolt"}, start); err != nil {
+		t.Fatal(err)
+	}
+	o.Organization = func(_ context.Context, named string) (string, error) {
+		return map[string]string{"acme": organization, "bolt": second}[named], nil
+	}
+	policy := "  - {name: NAME, server: S, status: ACTIVE, rules: [{name: r, authorized: true}]}\n"
+	conflicting := "servers: [{name: S, directory: tracker}]\npolicies:\n" + strings.Replace(policy, "NAME", "one", 1) + strings.Replace(policy, "NAME", "two", 1)
+	both := "organization: acme\nservers: [{name: S, directory: tracker}]\n---\norganization: bolt\n" + conflicting
+	_, err := run(t, o, both, false)
+	if err == nil || !strings.HasPrefix(err.Error(), `changed: "acme"; nothing of the organization "bolt" was changed: policy "two"`) {
+		t.Errorf("got %v", err)
+	}
+	if overlap := new(storage.OverlapError); !errors.As(err, &overlap) {
+		t.Errorf("the cause is lost: %v", err)
+	}
+	if got := export(t, o); !strings.Contains(got, "name: S\n") {
+		t.Errorf("the first organization has\n%s", got)
+	}
+	if _, err := run(t, o, "organization: bolt\n"+conflicting, false); err == nil || !strings.HasPrefix(err.Error(), `nothing of the organization "bolt" was changed: policy "two"`) {
+		t.Errorf("alone: %v", err)
+	}
+}
+
 // TestManyPolicies checks that 1,000 policies are applied in 5 seconds, with room for a busy machine.
 func TestManyPolicies(t *testing.T) {
 	o := newPlace(t)

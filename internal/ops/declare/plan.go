@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -103,15 +105,28 @@ func Run(ctx context.Context, o Options, files []File, dry bool) ([]Plan, error)
 	if len(problems) > 0 {
 		return nil, problems
 	}
+	var done []string
 	for i, g := range groups {
 		if dry || len(plans[i].Changes) == 0 {
 			continue
 		}
 		if plans[i], err = o.apply(ctx, g); err != nil {
-			return nil, err
+			return nil, stopped(err, done)
 		}
+		done = append(done, strconv.Quote(g.named))
 	}
 	return plans, nil
+}
+
+// stopped says which organizations were changed before one was not. Problems would say that nothing was changed.
+func stopped(err error, done []string) error {
+	if len(done) == 0 {
+		return err
+	}
+	if wrong := new(Problems); errors.As(err, wrong) {
+		err = errors.New(err.Error())
+	}
+	return fmt.Errorf("changed: %s; %w", strings.Join(done, ", "), err)
 }
 
 func (o *Options) groups(ctx context.Context, files []File) (groups []*group, err error) {
@@ -169,12 +184,20 @@ func (o *Options) apply(ctx context.Context, g *group) (plan Plan, err error) {
 				return err
 			}
 		}
+		at = nil // nobody knows what a commit that fails has stored
 		return nil
 	})
 	if err != nil && at != nil {
-		err = fmt.Errorf("nothing was changed: %s %q: %w", at.Kind, at.Name, err)
+		err = fmt.Errorf("nothing%s was changed: %s %q: %w", of(g), at.Kind, at.Name, err)
 	}
 	return plan, err
+}
+
+func of(g *group) string {
+	if g.named == "" {
+		return ""
+	}
+	return fmt.Sprintf(" of the organization %q", g.named)
 }
 
 // record adds an audit entry for each change to that of the whole.
