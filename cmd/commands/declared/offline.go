@@ -35,7 +35,7 @@ type Offline struct {
 // Run implements Target.
 func (o Offline) Run(ctx context.Context, files []declare.File, dry bool) ([]declare.Plan, error) {
 	return declare.Run(ctx, declare.Options{
-		Store: o.Store, Keyring: o.Keyring, Now: time.Now, MaxMeta: maxMeta, Secret: Secrets(o.Secret),
+		Store: record.NewStore(o.Store, nil), Keyring: o.Keyring, Now: time.Now, MaxMeta: maxMeta, Secret: Secrets(o.Secret),
 		Entries:      entryedit.Rules{MaxMeta: maxMeta, CheckURL: o.Guard.CheckURL, Provider: func(issuer string) bool { return slices.Contains(o.Providers, issuer) }},
 		Issuer:       func(named string) (string, bool) { return named, named != "" },
 		Organization: o.organization, Audit: o.audit,

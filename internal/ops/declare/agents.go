@@ -98,7 +98,7 @@ func (p *planner) newAgent(o *validate.Object, a storage.Agent) {
 	a.Application.ID, a.Application.OrganizationID = newID(), p.organization
 	a.Application.CreatedAt, a.Application.UpdatedAt = p.now, p.now
 	fields, err := differences(struct{}{}, formOfAgent(a))
-	p.add(o, err, Change{Action: Create, Kind: "agent", Name: a.Application.Name, Fields: fields, do: func(ctx context.Context) error {
+	p.add(o, err, Change{Action: Create, Kind: "agent", Name: a.Application.Name, Fields: fields, id: a.ID, do: func(ctx context.Context) error {
 		return p.Store.CreateAgent(ctx, a)
 	}})
 }
@@ -116,7 +116,7 @@ func (p *planner) changeAgent(o *validate.Object, a, present storage.Agent) {
 	if len(fields) == 0 && err == nil {
 		return
 	}
-	p.add(o, err, Change{Action: Update, Kind: "agent", Name: a.Application.Name, Fields: fields, do: func(ctx context.Context) error {
+	p.add(o, err, Change{Action: Update, Kind: "agent", Name: a.Application.Name, Fields: fields, id: a.ID, do: func(ctx context.Context) error {
 		_, err := p.Store.UpdateAgent(ctx, p.organization, present.ID, p.now, func(v *storage.Agent) error {
 			v.Application.Name, v.Application.Description = a.Application.Name, a.Application.Description
 			v.WriteConfirmationsRequired, v.ApprovalChannel = a.WriteConfirmationsRequired, a.ApprovalChannel

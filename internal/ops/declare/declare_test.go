@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/internal/credential/entryedit"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
@@ -331,6 +332,47 @@ func TestTwoOrganizations(t *testing.T) {
 	}
 	if _, err := run(t, o, "organization: bolt\n"+conflicting, false); err == nil || !strings.HasPrefix(err.Error(), `nothing of the organization "bolt" was changed: policy "two"`) {
 		t.Errorf("alone: %v", err)
+	}
+}
+
+// TestAudit checks that each change has the record that the API would have made of it, beside that of the whole, which names
+// none of the objects.
+func TestAudit(t *testing.T) {
+	o := newPlace(t)
+	o.Store = record.NewStore(o.Store, nil)
+	applied(t, o, whole, "create server Issues", "create agent robot", "create agent robot", "create policy paused")
+	applied(t, o, strings.Replace(whole, "status: INACTIVE", "status: ACTIVE", 1), "update policy paused status")
+	records, err := o.Store.AuditRecords(t.Context(), storage.AuditFilter{OrganizationID: organization, To: start.Add(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := readState(t.Context(), o.Store, organization, start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := map[string]string{"server": s.servers[0].ID, "policy": s.policies[0].ID}
+	events := make(map[string]int)
+	for _, r := range records {
+		var e storage.AuditEntry
+		if err := json.Unmarshal(r.Text, &e); err != nil {
+			t.Fatal(err)
+		}
+		events[e.Event]++
+		kind, action, _ := strings.Cut(e.Event, ".")
+		revision := map[string]int{"policy.create": 1, "policy.update": 2}[e.Event]
+		switch {
+		case kind == "configuration":
+			if e.PolicyID != "" || e.ServerID != "" || len(e.Detail) > 0 {
+				t.Errorf("the record of the whole: %s", r.Text)
+			}
+		case kind == "policy" && (e.PolicyID != ids[kind] || e.PolicyRevision != revision), kind == "server" && e.ServerID != ids[kind],
+			ids[kind] != "" && e.Detail["id"] != ids[kind], e.Detail["id"] == "", e.Detail["declared"] != true:
+			t.Errorf("%s: %s", action, r.Text)
+		}
+	}
+	want := map[string]int{"configuration.apply": 2, "server.create": 1, "agent.create": 2, "policy.create": 1, "policy.update": 1}
+	if diff := cmp.Diff(want, events); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 

@@ -55,7 +55,7 @@ func (p *planner) planEntry(o *validate.Object, e storage.DirectoryEntry, record
 		e.ID = newID()
 		p.entries[e.Slug] = e
 		fields, err := differences(struct{}{}, formOfEntry(e))
-		p.add(o, err, Change{Action: Create, Kind: kindEntry, Name: e.Slug, Fields: fields, do: func(ctx context.Context) error {
+		p.add(o, err, Change{Action: Create, Kind: kindEntry, Name: e.Slug, Fields: fields, id: e.ID, do: func(ctx context.Context) error {
 			return p.Store.CreateDirectoryEntry(ctx, e)
 		}})
 		return
@@ -70,7 +70,7 @@ func (p *planner) planEntry(o *validate.Object, e storage.DirectoryEntry, record
 	if len(fields) == 0 && err == nil {
 		return
 	}
-	p.add(o, err, Change{Action: Update, Kind: kindEntry, Name: e.Slug, Fields: fields, do: func(ctx context.Context) error {
+	p.add(o, err, Change{Action: Update, Kind: kindEntry, Name: e.Slug, Fields: fields, id: e.ID, do: func(ctx context.Context) error {
 		changed, err := p.Store.UpdateDirectoryEntry(ctx, p.organization, e.ID, func(v *storage.DirectoryEntry) error {
 			*v = e
 			return nil

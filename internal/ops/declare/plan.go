@@ -50,7 +50,7 @@ type Change struct {
 	Was    string        `json:"was,omitempty"` // the former name of an object that is renamed
 	Fields []FieldChange `json:"fields,omitempty"`
 
-	id    string // of a server
+	id    string // of the object
 	first bool   // it has to come before others of its kind
 	do    func(ctx context.Context) error
 }
@@ -175,14 +175,8 @@ func (o *Options) apply(ctx context.Context, g *group) (plan Plan, err error) {
 		if len(problems) > 0 {
 			return problems
 		}
-		if err := o.record(ctx, plan); err != nil {
+		if err := o.carryOut(ctx, plan, &at); err != nil {
 			return err
-		}
-		for i := range plan.Changes {
-			at = &plan.Changes[i]
-			if err := at.do(ctx); err != nil {
-				return err
-			}
 		}
 		at = nil // nobody knows what a commit that fails has stored
 		return nil
@@ -200,37 +194,54 @@ func of(g *group) string {
 	return fmt.Sprintf(" of the organization %q", g.named)
 }
 
-// record adds an audit entry for each change to that of the whole.
-func (o *Options) record(ctx context.Context, plan Plan) error {
+// carryOut makes the changes of a plan. While each is made its own audit entry is the first one, which the store
+// completes as it does for a request about that object; in the end they follow that of the whole.
+func (o *Options) carryOut(ctx context.Context, plan Plan, at **Change) error {
 	a := storage.AuditOf(ctx)
 	if a == nil || len(a.Entries) == 0 {
-		return nil
+		a = &storage.Audited{Entries: make([]storage.AuditEntry, 1)}
 	}
+	whole, entries := a.Entries[0], make([]storage.AuditEntry, 0, len(plan.Changes))
 	a.Entries = a.Entries[:1]
-	for _, c := range plan.Changes {
-		id, err := uuid.NewV7()
+	defer func() { a.Entries[0] = whole }()
+	for i := range plan.Changes {
+		*at = &plan.Changes[i]
+		e, err := entryOf(**at, whole)
 		if err != nil {
 			return err
 		}
-		e := a.Entries[0]
-		e.ID, e.Event = id.String(), c.Kind+"."+string(c.Action)
-		e.Detail = map[string]any{"name": c.Name, "declared": true}
-		if c.Was != "" {
-			e.Detail["was"] = c.Was
+		a.Entries[0] = e
+		if err := (*at).do(ctx); err != nil {
+			return err
 		}
-		var fields []string
-		for _, f := range c.Fields {
-			fields = append(fields, f.Field)
-		}
-		if fields != nil {
-			e.Detail["fields"] = fields
-		}
-		if c.Kind == "server" {
-			e.ServerID = c.id
-		}
-		a.Entries = append(a.Entries, e)
+		entries = append(entries, a.Entries[0])
 	}
+	a.Entries = append(a.Entries, entries...)
 	return nil
+}
+
+// entryOf returns the audit entry of a change by whoever changes the whole.
+func entryOf(c Change, e storage.AuditEntry) (storage.AuditEntry, error) {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return e, err
+	}
+	e.ID, e.Event = id.String(), c.Kind+"."+string(c.Action)
+	e.Detail = map[string]any{"id": c.id, "name": c.Name, "declared": true}
+	if c.Was != "" {
+		e.Detail["was"] = c.Was
+	}
+	var fields []string
+	for _, f := range c.Fields {
+		fields = append(fields, f.Field)
+	}
+	if fields != nil {
+		e.Detail["fields"] = fields
+	}
+	if c.Kind == "server" {
+		e.ServerID = c.id
+	}
+	return e, nil
 }
 
 // planner makes the plan of one organization.

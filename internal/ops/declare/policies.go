@@ -145,10 +145,10 @@ func (p *planner) planPolicy(o *validate.Object, edit policyedit.Edit, present *
 		}
 		made, problems := edit.New()
 		note(problems)
-		made.ID, made.OrganizationID, made.Status = newID(), p.organization, status
+		made.ID, made.OrganizationID, made.Revision, made.Status = newID(), p.organization, 1, status
 		made.CreatedAt, made.UpdatedAt, made.CreatedBy, made.UpdatedBy = p.now, p.now, p.By, p.By
 		fields, err := differences(struct{}{}, p.names.formOfPolicy(made))
-		p.add(o, err, Change{Action: Create, Kind: "policy", Name: made.Name, Fields: fields, do: func(ctx context.Context) error {
+		p.add(o, err, Change{Action: Create, Kind: "policy", Name: made.Name, Fields: fields, id: made.ID, do: func(ctx context.Context) error {
 			_, err := p.Store.CreatePolicy(ctx, made)
 			return err
 		}})
@@ -175,7 +175,7 @@ func (p *planner) planPolicy(o *validate.Object, edit policyedit.Edit, present *
 	if len(fields) == 0 && err == nil {
 		return
 	}
-	change := Change{Action: Update, Kind: "policy", Name: changed.Name, Fields: fields, first: changed.Status != storage.PolicyActive, do: func(ctx context.Context) error {
+	change := Change{Action: Update, Kind: "policy", Name: changed.Name, Fields: fields, id: changed.ID, first: changed.Status != storage.PolicyActive, do: func(ctx context.Context) error {
 		_, err := p.Store.UpdatePolicy(ctx, p.organization, present.ID, p.By, p.now, func(v *storage.Policy) error {
 			v.Name, v.Description, v.SupportContact, v.Tags, v.Status = changed.Name, changed.Description, changed.SupportContact, changed.Tags, changed.Status
 			v.ApplicationIDs, v.Rules, v.Shadow = changed.ApplicationIDs, changed.Rules, changed.Shadow
