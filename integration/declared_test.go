@@ -112,5 +112,7 @@ func TestDeclared(t *testing.T) {
 	g.wantDeclared(1, "the store is in use", append([]string{"apply", renamed}, store...)...)
 	g.stop(t)
 	g.wantDeclared(0, "1 changed", append([]string{"apply", renamed}, store...)...)
+	own := g.file("own.yaml", "organization: acme\ndirectory: [{name: Own, url: '"+g.url+"/mcp/issues', provider: none}]\n")
+	g.wantDeclared(1, "this is the gateway's own address", append([]string{"apply", own}, store...)...)
 	g.mustVerifyAudit()
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -81,7 +82,8 @@ func (f *configFlags) declaredStore(ctx context.Context, readOnly bool) (declare
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	offline := declared.Offline{Store: store, Keyring: ring, Secret: settings.ResolveSecret, Guard: guard}
+	offline := declared.Offline{Store: store, Keyring: ring, Secret: settings.ResolveSecret}
+	offline.CheckURL = func(u *url.URL) error { return app.CheckUpstream(u, guard, config.PublicURL) }
 	for _, i := range config.Identities {
 		offline.Providers = append(offline.Providers, i.Issuer)
 	}
@@ -126,6 +128,7 @@ type gatewayConfig struct {
 		DSN      string `json:"dsn"`
 		MaxConns int    `json:"max_conns"`
 	} `json:"store"`
+	PublicURL  string   `json:"public_url"` // "" when the site says it
 	MasterKey  []string `json:"master_key"`
 	Coordinate struct {
 		Kind string `json:"kind"`

@@ -14,11 +14,14 @@ import (
 
 // CheckUpstream returns the reason why calls may not go to an address: an error of netguard, or
 // directory.ErrOwnAddress.
-func (c *Core) CheckUpstream(u *url.URL) error {
-	if sites.IsOwn(u, c.PublicURL) {
+func (c *Core) CheckUpstream(u *url.URL) error { return CheckUpstream(u, c.Guard, c.PublicURL) }
+
+// CheckUpstream judges an address as a gateway with this guard at this public URL does.
+func CheckUpstream(u *url.URL, guard *netguard.Guard, publicURL string) error {
+	if sites.IsOwn(u, publicURL) {
 		return directory.ErrOwnAddress
 	}
-	return c.Guard.CheckURL(u)
+	return guard.CheckURL(u)
 }
 
 // UpstreamProblem returns the reason why calls may not go to an address, in words for its author; "" when they may.

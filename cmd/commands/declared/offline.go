@@ -3,6 +3,7 @@ package declared
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
 	"time"
 
@@ -11,7 +12,6 @@ import (
 	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/internal/credential/entryedit"
 	"github.com/durward-gateway/durward/internal/ops/declare"
-	"github.com/durward-gateway/durward/internal/proxy/netguard"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -27,8 +27,8 @@ type Offline struct {
 	Store   storage.Store
 	Keyring *seal.Keyring
 	Secret  func(reference string) (seal.Secret, error)
-	// Guard judges the addresses of directory entries, Providers are the identity providers that they may name.
-	Guard     *netguard.Guard
+	// CheckURL judges the addresses of directory entries, Providers are the identity providers that they may name.
+	CheckURL  func(u *url.URL) error
 	Providers []string
 }
 
@@ -36,7 +36,7 @@ type Offline struct {
 func (o Offline) Run(ctx context.Context, files []declare.File, dry bool) ([]declare.Plan, error) {
 	return declare.Run(ctx, declare.Options{
 		Store: record.NewStore(o.Store, nil), Keyring: o.Keyring, Now: time.Now, MaxMeta: maxMeta, Secret: Secrets(o.Secret),
-		Entries:      entryedit.Rules{MaxMeta: maxMeta, CheckURL: o.Guard.CheckURL, Provider: func(issuer string) bool { return slices.Contains(o.Providers, issuer) }},
+		Entries:      entryedit.Rules{MaxMeta: maxMeta, CheckURL: o.CheckURL, Provider: func(issuer string) bool { return slices.Contains(o.Providers, issuer) }},
 		Issuer:       func(named string) (string, bool) { return named, named != "" },
 		Organization: o.organization, Audit: o.audit,
 	}, files, dry)
