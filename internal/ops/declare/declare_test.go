@@ -244,6 +244,14 @@ servers:
 	}
 }
 
+// TestManyProblems checks that a small file does not have errors of many times its size: each has the path of its member.
+func TestManyProblems(t *testing.T) {
+	text := "organization: acme\n? " + strings.Repeat("x", 1<<16) + "\n: [" + strings.Repeat("0x1,", 5_000) + "]\n"
+	if _, err := run(t, newPlace(t), text, true); err == nil || len(err.Error()) > 1<<20 {
+		t.Errorf("errors of %d bytes", len(fmt.Sprint(err)))
+	}
+}
+
 // TestDates checks that a name that YAML takes for a date is a name.
 func TestDates(t *testing.T) {
 	dated := strings.NewReplacer("Issues", "2026-01-31", "robot-1", "2026-02-01", "paused", "2026-02-02").Replace(whole)

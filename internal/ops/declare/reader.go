@@ -22,6 +22,12 @@ const MaxText = 16 << 20
 // maxDepth bounds the nesting of a file.
 const maxDepth = 64
 
+// These bound the errors of a file, which would otherwise be many times larger than it.
+const (
+	maxPath     = 512   // bytes of a member's path
+	maxProblems = 1_000 // of a list or an object
+)
+
 // File is a file of declarations: YAML, or JSON, which is YAML too.
 type File struct {
 	Name string `json:"name"`
@@ -143,11 +149,14 @@ func (d *document) check(n *yaml.Node, path string, depth int) (problems Problem
 		}
 	case n.Kind == yaml.SequenceNode:
 		for i, e := range n.Content {
-			problems = append(problems, d.check(e, path+"["+strconv.Itoa(i)+"]", depth+1)...)
+			if len(problems) >= maxProblems {
+				break
+			}
+			problems = append(problems, d.check(e, below(path, i), depth+1)...)
 		}
 	case n.Kind == yaml.MappingNode:
 		seen := make(map[string]bool)
-		for i := 0; i < len(n.Content); i += 2 {
+		for i := 0; i < len(n.Content) && len(problems) < maxProblems; i += 2 {
 			key := n.Content[i]
 			inner := below(path, key.Value)
 			switch {
@@ -168,7 +177,25 @@ func tagged(n *yaml.Node) bool {
 	return n.Style&yaml.TaggedStyle != 0 && !(n.Kind == yaml.ScalarNode && n.Tag == "!!str")
 }
 
-func below(path, member string) string { return strings.TrimPrefix(path+"."+member, ".") }
+// below returns the path of a member, or of an element by its index. A path that is too long ends early.
+func below[T int | string](path string, step T) string {
+	longer := ""
+	switch step := any(step).(type) {
+	case int:
+		longer = "[" + strconv.Itoa(step) + "]"
+	case string:
+		if len(step) > maxPath {
+			return path
+		}
+		if longer = step; path != "" {
+			longer = "." + step
+		}
+	}
+	if len(path)+len(longer) > maxPath {
+		return path
+	}
+	return path + longer
+}
 
 // scalar returns the JSON form of a scalar.
 func scalar(n *yaml.Node) ([]byte, error) {
@@ -251,7 +278,7 @@ func (d *document) placed(err error) (placed Problems) {
 		for _, step := range p.Loc[1:] {
 			switch step := step.(type) {
 			case int:
-				path += "[" + strconv.Itoa(step) + "]"
+				path = below(path, step)
 				if n.Kind == yaml.SequenceNode && step < len(n.Content) {
 					n = n.Content[step]
 				}
