@@ -6,11 +6,11 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN make release
+RUN make production
 
 FROM alpine:3.22
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
-COPY --from=build /src/bin/release/durward /usr/local/bin/durward
+COPY --from=build /src/bin/production/durward /usr/local/bin/durward
 COPY caddyfile/edge.caddyfile /etc/durward/Caddyfile
 
 # Nothing in here runs as root. Both directories are made after USER, so that they

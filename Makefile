@@ -35,9 +35,21 @@ build: ## build bin/durward (VERSION=v1.2.3 names the release)
 	go build -ldflags="$(if $(VERSION),-X main.version=$(VERSION))" -o bin/durward ./cmd/durward
 
 # Neither development mode nor tables of symbols: the stacks of errors need none.
+.PHONY: production
+production: ## build bin/production/durward for production, without development mode (VERSION=v1.2.3 names the release)
+	go build -tags=$(TAGS),nodev -ldflags="-s -w$(if $(VERSION), -X main.version=$(VERSION))" -o bin/production/durward ./cmd/durward
+
 .PHONY: release
-release: ## build bin/release/durward for production, without development mode (VERSION=v1.2.3 names the release)
-	go build -tags=$(TAGS),nodev -ldflags="-s -w$(if $(VERSION), -X main.version=$(VERSION))" -o bin/release/durward ./cmd/durward
+release: ## bin/release of a clean checkout: binaries, .deb, .rpm, SBOMs, sums, signature (VERSION=v1.2.3 MINISIGN_KEY=FILE; see docs/releasing.md)
+	.ci/with-go go run -C deploy/release . $(if $(VERSION),-version $(VERSION))
+
+.PHONY: release-twice
+release-twice: ## release the committed state twice, in two folders, the second time with an empty compiler cache, and compare the bytes
+	.ci/with-go .ci/release-twice
+
+.PHONY: release-check
+release-check: ## the tests of what makes a release: contents of packages, same bytes, signature; builds no gateway
+	.ci/with-go go test -C deploy/release ./...
 
 .PHONY: setup
 setup: ## install what the tests need (Debian as root), elsewhere say what is missing

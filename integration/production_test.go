@@ -56,7 +56,7 @@ func TestProductionPage(t *testing.T) {
 		"-e 's|^\\t\\treturn_url .*|\\t\\tegress {\\n\\t\\t\\thttp 127.0.0.0/8\\n\\t\\t}|' /etc/durward/Caddyfile"
 	const user = "nobody"
 	replacements := []string{
-		"make release\n", "", " bin/release/durward ", " " + binary + " ", "useradd --system", "true --system",
+		"make production\n", "", " bin/production/durward ", " " + binary + " ", "useradd --system", "true --system",
 		"/etc/durward", root + "/etc/durward", "/var/lib/durward", root + "/var/lib/durward", "/run/durward", root + "/run/durward",
 		"/usr/local/bin", root + "/usr/local/bin", "127.0.0.1:8081", "127.0.0.1:" + health, " caddyfile/", " ../caddyfile/",
 	}

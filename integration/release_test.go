@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// release returns the path of the binary for production, as `make release` builds it.
+// release returns the path of the binary for production, as `make production` builds it.
 var release = sync.OnceValues(func() (string, error) {
-	path, err := filepath.Abs("../bin/release/durward")
+	path, err := filepath.Abs("../bin/production/durward")
 	if err != nil {
 		return "", err
 	}
-	build := exec.Command("make", "--no-print-directory", "-C", "..", "release", "VERSION=v1.2.3")
+	build := exec.Command("make", "--no-print-directory", "-C", "..", "production", "VERSION=v1.2.3")
 	build.Stdout, build.Stderr = os.Stdout, os.Stderr
 	return path, build.Run()
 })

@@ -27,13 +27,13 @@ func TestDockerfileProblemsAreFound(t *testing.T) {
 		"uid 0":                   {"USER 65532:65532", "USER 0:0"},
 		"no user":                 {"USER 65532:65532", ""},
 		"root again":              {"ENTRYPOINT", "USER 0\nENTRYPOINT"},
-		"another build line":      {"RUN make release", "RUN go build ./..."},
-		"a second build line":     {"RUN make release", "RUN make release\nRUN make test"},
+		"another build line":      {"RUN make production", "RUN go build ./..."},
+		"a second build line":     {"RUN make production", "RUN make production\nRUN make test"},
 		"fetched with sources":    {"COPY go.mod go.sum ./\nRUN go mod download\nCOPY . .", "COPY . .\nRUN go mod download"},
 		"no health check":         {"HEALTHCHECK --", "#"},
 		"health check off":        {"ENTRYPOINT", "HEALTHCHECK NONE\nENTRYPOINT"},
 		"secret in a variable":    {"ENTRYPOINT", "ENV DURWARD_MASTER_KEY=abc\nENTRYPOINT"},
-		"secret as an argument":   {"RUN make release", "ARG GITHUB_TOKEN\nRUN make release"},
+		"secret as an argument":   {"RUN make production", "ARG GITHUB_TOKEN\nRUN make production"},
 		"secret copied":           {"ENTRYPOINT", "COPY durward.key /run/secrets/\nENTRYPOINT"},
 		"floating Go":             {"golang:1.26.8-bookworm", "golang:latest"},
 		"Go without patch":        {"golang:1.26.8-bookworm", "golang:1.26"},
@@ -95,8 +95,8 @@ func dockerfileProblems(dockerfile, goMod string) (problems []string) {
 			}
 		}
 	}
-	if !slices.Equal(runs, []string{"go mod download", "make release"}) {
-		report("RUN lines are %q, want `go mod download`, which builds nothing, and `make release`, which the tests run", runs)
+	if !slices.Equal(runs, []string{"go mod download", "make production"}) {
+		report("RUN lines are %q, want `go mod download`, which builds nothing, and `make production`, which the tests run", runs)
 	}
 	if !strings.Contains(dockerfile, "\nCOPY go.mod go.sum ./\nRUN go mod download\nCOPY . .\n") {
 		report("the modules are not fetched from go.mod and go.sum alone: every change of the sources fetches them anew")
