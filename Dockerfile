@@ -6,17 +6,15 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN make production
+RUN make image-root
 
-FROM alpine:3.22
-COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
-COPY --from=build /src/bin/production/durward /usr/local/bin/durward
-COPY caddyfile/edge.caddyfile /etc/durward/Caddyfile
-
-# Nothing in here runs as root. Both directories are made after USER, so that they
-# belong to it: the admin socket lives in the first, the store in the second.
+# The gateway, certificates and a Caddyfile, and no other program. Names of time zones are in the gateway.
+FROM scratch
+COPY --from=build /src/bin/image/root/ /
+# Nothing in here runs as root. The admin socket lives in the first, the store in the second.
+COPY --from=build --chown=65532:65532 /src/bin/image/empty/ /run/durward/
+COPY --from=build --chown=65532:65532 /src/bin/image/empty/ /var/lib/durward/
 USER 65532:65532
-WORKDIR /run/durward
 WORKDIR /var/lib/durward
 ENV XDG_CONFIG_HOME=/var/lib/durward/config \
     XDG_DATA_HOME=/var/lib/durward/data \
@@ -32,7 +30,7 @@ EXPOSE 80 443 443/udp
 #     durward_platform health_only
 #   }
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
-    CMD wget -q -T 2 -O /dev/null "$DURWARD_HEALTH_URL" || exit 1
+    CMD ["/usr/local/bin/durward", "health"]
 
 ENTRYPOINT ["/usr/local/bin/durward"]
 CMD ["run", "--config", "/etc/durward/Caddyfile"]

@@ -39,6 +39,25 @@ build: ## build bin/durward (VERSION=v1.2.3 names the release)
 production: ## build bin/production/durward for production, without development mode (VERSION=v1.2.3 names the release)
 	go build -tags=$(TAGS),nodev -ldflags="-s -w$(if $(VERSION), -X main.version=$(VERSION))" -o bin/production/durward ./cmd/durward
 
+# The certificates of authorities that the image's gateway trusts.
+CERTIFICATES ?= /etc/ssl/certs/ca-certificates.crt
+
+.PHONY: image-root
+image-root: production ## bin/image: the files of the container image, which the Dockerfile copies
+	rm -rf bin/image
+	install -D -m 0755 bin/production/durward bin/image/root/usr/local/bin/durward
+	install -D -m 0644 caddyfile/edge.caddyfile bin/image/root/etc/durward/Caddyfile
+	install -D -m 0644 $(CERTIFICATES) bin/image/root/etc/ssl/certs/ca-certificates.crt
+	echo 'durward:x:65532:65532::/var/lib/durward:/nonexistent' >bin/image/root/etc/passwd
+	echo 'durward:x:65532:' >bin/image/root/etc/group
+	chmod 0644 bin/image/root/etc/passwd bin/image/root/etc/group
+	install -d -m 1777 bin/image/root/tmp
+	install -d -m 0755 bin/image/empty
+
+.PHONY: image-test
+image-test: ## build the image with buildah (Debian, as root; nothing is pulled), run it as its user, read-only; its compressed size
+	.ci/with-go .ci/image
+
 .PHONY: release
 release: ## bin/release of a clean checkout: binaries, .deb, .rpm, SBOMs, sums, signature (VERSION=v1.2.3 MINISIGN_KEY=FILE; see docs/releasing.md)
 	.ci/with-go go run -C deploy/release . $(if $(VERSION),-version $(VERSION))

@@ -5,6 +5,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+
+	_ "github.com/durward-gateway/durward/cmd/commands/health" // registers itself
 )
 
 const ourModule = "github.com/durward-gateway/durward"
