@@ -66,6 +66,10 @@ release: ## bin/release of a clean checkout: binaries, .deb, .rpm, SBOMs, sums, 
 release-twice: ## release the committed state twice, in two folders, the second time with an empty compiler cache, and compare the bytes
 	.ci/with-go .ci/release-twice
 
+.PHONY: packages-test
+packages-test: ## the .deb installed, started, upgraded, removed, purged (Debian without durward, as root)
+	.ci/with-go .ci/packages
+
 .PHONY: release-check
 release-check: ## the tests of what makes a release: contents of packages, same bytes, signature; builds no gateway
 	.ci/with-go go test -C deploy/release ./...
