@@ -64,7 +64,7 @@ func (r release) host(ctx context.Context, built []platform, work string) (strin
 
 // git returns the output of a command of git in the checkout.
 func (r release) git(ctx context.Context, arguments ...string) (string, error) {
-	output, err := r.output(exec.CommandContext(ctx, "git", arguments...))
+	output, err := r.output(exec.CommandContext(ctx, "git", arguments...)) //nolint:gosec // they are written out above
 	return strings.TrimSpace(string(output)), err
 }
 

@@ -81,7 +81,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	if err := os.RemoveAll(r.out); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(r.out, 0o755); err != nil {
+	if err := os.MkdirAll(r.out, 0o755); err != nil { //nolint:gosec // everybody may read a release
 		return err
 	}
 	return r.make(ctx, all, sign, stderr)

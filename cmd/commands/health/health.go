@@ -49,9 +49,6 @@ this machine only.
 
 // ask returns an error unless the address answers 200 in time.
 func ask(ctx context.Context, address string, timeout time.Duration) error {
-	if ctx == nil {
-		ctx = context.Background()
-	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
