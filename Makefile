@@ -185,6 +185,11 @@ audit-bench: ## searches in an audit log of ROWS calls (default 10,000,000), in 
 chart-test: ## what Helm says about deploy/helm (builds Helm the first time)
 	.ci/with-go .ci/chart
 
+.PHONY: docs-site
+docs-site: ## bin/site: a web site of the pages of this checkout, with a search; open bin/site/index.html
+	.ci/with-go go test -C deploy/site -count=1 ./...
+	.ci/with-go go run -C deploy/site .
+
 .PHONY: vuln
 vuln: ## known vulnerabilities of the dependencies (needs the Go vulnerability database)
 	.ci/with-go go run golang.org/x/vuln/cmd/govulncheck@v1.8.0 ./...
