@@ -140,6 +140,10 @@ postgres-test: ## the suites of the built binary once more, with everything in P
 	.ci/with-go go test -count=1 -run NextVersion ./storage/postgres
 	.ci/with-go env DURWARD_TEST_STORE=postgres go test -count=1 -timeout=40m -run '$(value SUITES)' ./integration
 
+.PHONY: upgrade-test
+upgrade-test: ## data of the last tag's version, or of the commit FROM, on each store: this version goes on with it
+	.ci/with-go .ci/upgrade "$(FROM)"
+
 .PHONY: cluster-test
 cluster-test: ## three gateways on one PostgreSQL, about an hour: the figures of docs/postgresql.md (TRIALS=1000 EXPIRIES=100 KILLS=5 for a look)
 	.ci/with-go env DURWARD_TEST_STRICT=1 CLUSTER_TRIALS=$(TRIALS) CLUSTER_EXPIRIES=$(EXPIRIES) CLUSTER_KILLS=$(KILLS) CLUSTER_APPROVALS=$(KILLS) CLUSTER_LIMIT=600 CLUSTER_LIMIT_ROUNDS=3 go test -count=1 -timeout=4h -v ./integration/cluster

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -46,6 +47,8 @@ type settings struct {
 	postgres bool
 	// database is the address of one that is not made here. Nobody waits until the gateway is ready.
 	database string
+	// binary is that of another version; "" stands for the one that is tested.
+	binary string
 }
 
 // caddyfile returns the configuration of a gateway that tests start: a real one, except that everything is on this
@@ -143,7 +146,7 @@ func startGateway(t testing.TB, s settings) *gateway {
 	if s.inherited {
 		files = append(files, listeningSocket(t, "127.0.0.1:"+port))
 	}
-	g.process = startProcessWith(t, files, g.directory, env, durward(t), "run", "--config", g.config, "--adapter", "caddyfile")
+	g.process = startProcessWith(t, files, g.directory, env, cmp.Or(s.binary, durward(t)), "run", "--config", g.config, "--adapter", "caddyfile")
 	t.Cleanup(func() {
 		g.stop(t)
 		g.checkLog(t)
