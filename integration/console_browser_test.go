@@ -21,7 +21,7 @@ import (
 var consoleRoutes = []string{
 	"/console", "/console/servers", "/console/servers/demo", "/console/servers/demo?tab=tools", "/console/servers/demo?tab=use", "/console/servers/demo?tab=calls",
 	"/console/approvals", "/console/approvals?tab=others", "/console/approvals?tab=decided", "/console/activity", "/console/activity?decision=deny", "/console/activity?decision=ask", "/console/keys", "/console/clients",
-	"/console/nothing/here",
+	"/console/again", "/console/nothing/here",
 }
 
 // organizationRoutes are the screens of those who look after an organization.
@@ -139,6 +139,29 @@ func TestConsoleByKeyboard(t *testing.T) {
 	}
 	l.do("forget")
 	l.do("until", "text", "Log in as one of these users")
+	d.process.stop(t)
+	d.process.checkLog(t)
+}
+
+// TestConsoleFreshLogin logs in anew, by keyboard alone, where making a key needs that. What was typed before stays.
+func TestConsoleFreshLogin(t *testing.T) {
+	t.Parallel()
+	d := newDevHome(t).start(t)
+	l := startLooker(t, d.url)
+	l.do("login", "user", clientUser, "path", "/console/keys")
+	l.do("stale", "path", "/api/llm-gateway/user/api-keys")
+	l.do("keyboard", "to", "New key", "key", "Enter")
+	l.do("keyboard", "to", "Name", "text", "typed before")
+	l.do("keyboard", "to", "Make the key", "key", "Enter")
+	l.do("until", "text", "Log in again for this")
+	l.do("inspect")
+	l.do("picture", "path", l.picture("fresh"))
+	l.do("relogin", "to", "Log in in a new tab", "user", clientUser)
+	l.do("until", "text", "It is shown this once")
+	l.do("inspect")
+	if status, body := d.api(t, d.token(t), http.MethodGet, "/api/llm-gateway/user/api-keys"); status != http.StatusOK || strings.Count(body, `"name":"typed before"`) != 1 {
+		t.Errorf("the key was not made once: %d %s", status, body)
+	}
 	d.process.stop(t)
 	d.process.checkLog(t)
 }

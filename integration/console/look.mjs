@@ -26,7 +26,25 @@ await browser.addInitScript(() => {
 const page = browser.pages()[0] ?? (await browser.newPage());
 page.on('console', message => ['error', 'warning'].includes(message.type()) && complain(`the browser says: ${message.text()} ${message.location().url}`));
 page.on('pageerror', error => complain(`an error in the script: ${error}`));
-const complain = what => wrong.push(what);
+let refused = '';
+const complain = what => { if (!refused || !what.includes('status of 403') || !what.includes(refused)) wrong.push(what); };
+
+// stale has the next request to a path refused as one for which the login is too old.
+async function stale({ path }) {
+  refused = path;
+  await page.route(`**${path}`, route => route.fulfill({
+    status: 403, contentType: 'application/json', body: JSON.stringify({ error: 'Forbidden', message: 'Log in again.', details: { login_url: '/login?fresh=1' } }),
+  }), { times: 1 });
+}
+
+// relogin follows a link into a tab of its own, and logs in there.
+async function relogin({ to, user }) {
+  const opened = browser.waitForEvent('page');
+  await keyboard({ to, key: 'Enter' });
+  const tab = await opened;
+  await tab.getByRole('button', { name: user }).click();
+  await Promise.race([tab.waitForEvent('close'), tab.getByText('Your other tab goes on').waitFor()]);
+}
 
 // settled waits until the screen shows what it loads.
 async function settled() {
@@ -92,7 +110,7 @@ async function keyboard({ to, key, text }) {
 }
 
 const commands = {
-  login, screen, keyboard,
+  login, screen, keyboard, stale, relogin,
   until: ({ text }) => page.getByText(text).first().waitFor(),
   gone: ({ text }) => page.getByText(text).first().waitFor({ state: 'detached' }),
   inspect: () => inspect(page.url()),

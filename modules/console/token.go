@@ -17,6 +17,8 @@ import (
 type tokenAnswer struct {
 	AccessToken string `json:"access_token"`
 	ExpiresIn   int64  `json:"expires_in"`
+	// User is the id of the user whose token it is. A page stays one user's.
+	User string `json:"user"`
 	// Logout is the token of the form that logs the browser out.
 	Logout string `json:"logout"`
 }
@@ -51,7 +53,8 @@ func (h *Handler) token(w http.ResponseWriter, r *http.Request, core *app.Core) 
 	default:
 		h.logger.Debug("a token for the console", zap.String("user", user.UserID))
 		gateway.WriteJSON(w, http.StatusOK, tokenAnswer{
-			AccessToken: made.Access.Reveal(), ExpiresIn: int64(made.ExpiresIn / time.Second), Logout: core.Logins.Browsers.FormToken(user.Session, paths.Logout),
+			AccessToken: made.Access.Reveal(), ExpiresIn: int64(made.ExpiresIn / time.Second), User: user.UserID,
+			Logout: core.Logins.Browsers.FormToken(user.Session, paths.Logout),
 		})
 	}
 }

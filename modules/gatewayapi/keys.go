@@ -103,6 +103,9 @@ func createKey(q *request) (any, error) {
 	}); err != nil {
 		return nil, err
 	}
+	if err := q.Fresh(q.handler.now()); err != nil {
+		return nil, err
+	}
 	return q.makeKey(k, validate.Problems{{Loc: []any{"body", "user_id"}, Msg: noSuch("user"), Type: validate.ValueError}})
 }
 
@@ -117,6 +120,9 @@ func createOwnKey(q *request) (any, error) {
 	}
 	if (slices.Contains(k.Scopes, apikey.ScopeMCP) || q.outlived()) && q.Core.Approvals.MayDecide(q.Call.Party().Decider()) != nil {
 		return nil, errKeyClient
+	}
+	if err := q.Fresh(q.handler.now()); err != nil {
+		return nil, err
 	}
 	return q.makeKey(k, errRevoked)
 }
@@ -283,6 +289,9 @@ func rotateKey(q *request) (any, error) {
 	}
 	if q.outlived() && q.Core.Approvals.MayDecide(q.Call.Party().Decider()) != nil {
 		return nil, errKeyClient
+	}
+	if err := q.Fresh(q.handler.now()); err != nil {
+		return nil, err
 	}
 	raw := apikey.New()
 	k, err := q.Core.Store.UpdateAPIKey(q.Context(), q.Organization(), q.id(), func(k *storage.APIKey) error {

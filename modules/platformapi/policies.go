@@ -74,6 +74,9 @@ func (q *request) newPolicy(p storage.Policy) (storage.PolicyView, error) {
 	if err != nil {
 		return storage.PolicyView{}, err
 	}
+	if err := q.mayDecide(p.Status); err != nil {
+		return storage.PolicyView{}, err
+	}
 	p.ID, p.OrganizationID, p.Revision = id.String(), q.Organization(), 1
 	p.CreatedAt = q.handler.now().UTC()
 	p.UpdatedAt, p.CreatedBy, p.UpdatedBy = p.CreatedAt, q.Call.Caller.UserID, q.Call.Caller.UserID
@@ -118,9 +121,20 @@ func (q *request) presentPolicy(id string) (storage.PolicyView, error) {
 // changePolicy applies an edit to a policy, which the request names at place.
 func (q *request) changePolicy(id string, edit *policyedit.Edit, place ...any) (storage.PolicyView, error) {
 	p, err := q.Core.Store.UpdatePolicy(q.Context(), q.Organization(), id, q.Call.Caller.UserID, q.handler.now().UTC(), func(p *storage.Policy) error {
-		return edit.Apply(p, place...).Err()
+		if err := edit.Apply(p, place...).Err(); err != nil {
+			return err
+		}
+		return q.mayDecide(p.Status)
 	})
 	return p, policyRefusal(err, edit, place...)
+}
+
+// mayDecide refuses a policy that would decide from now on to a browser whose login is not fresh.
+func (q *request) mayDecide(status storage.PolicyStatus) error {
+	if status != storage.PolicyActive {
+		return nil
+	}
+	return q.Fresh(q.handler.now())
 }
 
 // reportPolicy adds problems that are about more than one member. When there are problems, references are looked up

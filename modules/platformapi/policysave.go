@@ -155,6 +155,9 @@ func (q *request) setStatus(status storage.PolicyStatus) (int, error) {
 	if err := q.Wrong(); err != nil {
 		return 0, err
 	}
+	if err := q.mayDecide(status); err != nil {
+		return 0, err
+	}
 	err := q.Core.Store.UpdatePolicies(q.Context(), q.Organization(), ids, q.Call.Caller.UserID, q.handler.now().UTC(), func(p *storage.Policy) error {
 		return policyedit.Become(p, status, "query", "id").Err()
 	})

@@ -198,6 +198,11 @@ func acceptTools(q *request) (any, error) {
 	}); err != nil {
 		return nil, err
 	}
+	if len(tools) > 1 {
+		if err := q.Fresh(q.handler.now()); err != nil {
+			return nil, err
+		}
+	}
 	named := make([]map[string]string, len(tools))
 	for i, t := range tools {
 		named[i] = map[string]string{"mcp_server_id": t.ServerID, "tool": t.Name, "hash": t.Hash}

@@ -157,6 +157,11 @@ func offboardUser(q *request) (any, error) {
 	if err := q.Read(true, func(o *validate.Object) { o.Only() }); err != nil {
 		return nil, err
 	}
+	if !dry {
+		if err := q.Fresh(q.handler.now()); err != nil {
+			return nil, err
+		}
+	}
 	own := streams.Owner{Organization: q.Organization(), User: id}
 	running := q.Core.Streams.Count(own)
 	at := q.Core.Clock.Shared(q.handler.now()).UTC()

@@ -25,17 +25,24 @@ import (
 // maxQuery is the limit for the query with which a provider sends a browser back.
 const maxQuery = 16 << 10
 
+// paramFresh has the identity provider ask the user anew who they are.
+const paramFresh = "fresh"
+
 // login sends the browser to the identity provider: the one that the query names, the only one, or the one that the
 // user chooses.
 func (v *visit) login() {
 	query := v.r.URL.Query()
 	back := oidclogin.LocalPath(query.Get("return"), paths.Approvals)
-	if v.user != nil && query.Get(paramAgain) == "" { // again: the console's login can end before the session
+	fresh := query.Get(paramFresh) != ""
+	if v.user != nil && query.Get(paramAgain) == "" && !fresh { // again: the console's login can end before the session
 		webpage.Redirect(v.w, back)
 		return
 	}
 	issuers := v.core.Logins.Issuers()
 	issuer := query.Get("issuer")
+	if fresh && issuer == "" && v.user != nil {
+		issuer = v.user.Issuer
+	}
 	if issuer == "" && len(issuers) == 1 {
 		issuer = issuers[0]
 	}
@@ -43,7 +50,11 @@ func (v *visit) login() {
 		v.chooseIssuer(issuers, back)
 		return
 	}
-	v.beginLogin(oidclogin.Purpose{Return: back}, issuer)
+	purpose := oidclogin.Purpose{Return: back}
+	if fresh {
+		purpose.Prompt = oidclogin.PromptLogin
+	}
+	v.beginLogin(purpose, issuer)
 }
 
 // beginLogin sends the browser to an identity provider.
@@ -122,7 +133,7 @@ func (v *visit) loginCallback() {
 	}
 	session := websession.Session{
 		OrganizationID: who.OrganizationID, UserID: who.UserID, Issuer: attempt.Issuer, Client: provider.Client,
-		Zone: zoneOf(claims),
+		Zone: zoneOf(claims), ProvenAt: attempt.ProvenAt(claims, v.now()).UTC(),
 	}
 	draft := logins.Draft{
 		OrganizationID: who.OrganizationID, UserID: who.UserID, Issuer: attempt.Issuer, Audience: provider.Client, Subject: claims.Subject,

@@ -85,6 +85,22 @@ func TestLogin(t *testing.T) {
 	}
 }
 
+// TestFreshLogin checks that a login which has to be fresh has the provider ask, also about a user who is logged in.
+func TestFreshLogin(t *testing.T) {
+	g := newGateway(t)
+	_, cookie := g.user("fresh@example.test")
+	for address, want := range map[string]string{"/login?fresh=1": "login 0", "/login?again=1": " "} {
+		a := g.get(address, cookie)
+		to, err := url.Parse(a.header.Get("Location"))
+		if err != nil || a.status != http.StatusSeeOther {
+			t.Fatalf("%s: %d %v", address, a.status, a.header)
+		}
+		if q := to.Query(); q.Get("prompt")+" "+q.Get("max_age") != want {
+			t.Errorf("%s asks the provider with %v", address, q)
+		}
+	}
+}
+
 func TestLoginRefused(t *testing.T) {
 	g := newGateway(t)
 	for name, c := range map[string]struct {

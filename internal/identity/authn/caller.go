@@ -26,6 +26,8 @@ type Caller struct {
 	Login string
 	// Console reports whether the login is a browser's with the gateway's own console. Its token is good for the API only.
 	Console bool
+	// ProvenAt is the time at which the identity provider asked the user of a console who they are; zero: unknown.
+	ProvenAt time.Time
 	// Credential is the id of the credential with which an agent logged in at the gateway without a person; "" for all
 	// others.
 	Credential string

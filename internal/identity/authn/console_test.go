@@ -14,6 +14,9 @@ import (
 // consoleURL is the audience of the console's tokens.
 const consoleURL = gateway + "/api"
 
+// proven is the time at which the identity provider asked the user who they are.
+var proven = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+
 // console logs the user's browser in with the console, and returns the login's id and a token of it.
 func (l *loginDoor) console() (id string, access seal.Secret) {
 	l.t.Helper()
@@ -23,7 +26,7 @@ func (l *loginDoor) console() (id string, access seal.Secret) {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	made, err := l.server.ConsoleToken(l.t.Context(), l.user.OrganizationID, l.user.ID, id, consoleURL)
+	made, err := l.server.ConsoleToken(l.t.Context(), l.user.OrganizationID, l.user.ID, id, consoleURL, proven)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -43,7 +46,7 @@ func TestConsole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if who := b.Caller(); !who.Console || !who.Admin || who.UserID != l.user.ID || b.Agent() != nil {
+	if who := b.Caller(); !who.ProvenAt.Equal(proven) || !who.Console || !who.Admin || who.UserID != l.user.ID || b.Agent() != nil {
 		t.Errorf("the bearer is %+v, agent %v", who, b.Agent())
 	}
 	for _, resource := range []string{"", notesURL} {
@@ -84,7 +87,7 @@ func TestConsoleEnds(t *testing.T) {
 	if _, err := l.at(after, consoleURL); !errors.Is(err, token.ErrInvalid) {
 		t.Errorf("after the login ended: %v", err)
 	}
-	if _, err := l.server.ConsoleToken(t.Context(), l.user.OrganizationID, l.user.ID, id, consoleURL); !errors.Is(err, logins.ErrNoLogin) {
+	if _, err := l.server.ConsoleToken(t.Context(), l.user.OrganizationID, l.user.ID, id, consoleURL, proven); !errors.Is(err, logins.ErrNoLogin) {
 		t.Errorf("another token of it: %v", err)
 	}
 }

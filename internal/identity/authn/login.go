@@ -78,7 +78,11 @@ func (a *Authenticator) verifyLogin(ctx context.Context, unverified token.Unveri
 	if err != nil {
 		return nil, err
 	}
-	return newVerified(claims, a.logins.Verifier, somebody, somebody.attributes.Load(), seenAt), nil
+	known := newVerified(claims, a.logins.Verifier, somebody, somebody.attributes.Load(), seenAt)
+	if known.caller.Console {
+		known.caller.ProvenAt, _ = claims.AuthTime()
+	}
+	return known, nil
 }
 
 // loginPerson returns the person that a login's tokens name. Tokens of one login with the same facts share it.

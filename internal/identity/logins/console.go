@@ -49,8 +49,9 @@ func (s *Server) LogInConsole(ctx context.Context, d Draft, c Console) (id strin
 	return id, nil
 }
 
-// ConsoleToken makes an access token of a user's login with the console. Errors are ErrNoLogin, or the store's.
-func (s *Server) ConsoleToken(ctx context.Context, organization, user, id, resource string) (*Tokens, error) {
+// ConsoleToken makes an access token of a user's login with the console. proven is the time at which the identity provider
+// asked the user who they are; zero: unknown. Errors are ErrNoLogin, or the store's.
+func (s *Server) ConsoleToken(ctx context.Context, organization, user, id, resource string, proven time.Time) (*Tokens, error) {
 	l, err := s.Store.Login(ctx, organization, id, s.Now())
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
@@ -60,5 +61,5 @@ func (s *Server) ConsoleToken(ctx context.Context, organization, user, id, resou
 	case l.UserID != user || l.Resource != resource:
 		return nil, ErrNoLogin
 	}
-	return s.access(ctx, l, ConsoleLifetime)
+	return s.access(ctx, l, ConsoleLifetime, proven)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/durward-gateway/durward/internal/identity/authserver"
+	"github.com/durward-gateway/durward/internal/identity/token"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -206,7 +207,7 @@ const (
 
 // issue makes the tokens of a login.
 func (s *Server) issue(ctx context.Context, l storage.Login, refreshes bool) (*Tokens, error) {
-	t, err := s.access(ctx, l, AccessLifetime)
+	t, err := s.access(ctx, l, AccessLifetime, time.Time{})
 	if err != nil {
 		return nil, err
 	}
@@ -217,16 +218,20 @@ func (s *Server) issue(ctx context.Context, l storage.Login, refreshes bool) (*T
 }
 
 // access makes an access token of a login.
-func (s *Server) access(ctx context.Context, l storage.Login, lifetime time.Duration) (*Tokens, error) {
+func (s *Server) access(ctx context.Context, l storage.Login, lifetime time.Duration, proven time.Time) (*Tokens, error) {
 	now := s.Now()
 	expires := now.Add(lifetime)
 	if l.ExpiresAt.Before(expires) {
 		expires = l.ExpiresAt
 	}
-	access, err := s.sign(ctx, jwt.MapClaims{
+	claims := jwt.MapClaims{
 		"iss": s.Issuer, "aud": l.Resource, "sub": l.UserID, "client_id": l.ClientID, ClaimOrganization: l.OrganizationID, ClaimLogin: l.ID,
 		"iat": now.Unix(), "exp": expires.Unix(), "jti": rand.Text(),
-	})
+	}
+	if !proven.IsZero() {
+		claims[token.ClaimAuthTime] = proven.Unix() // RFC 9068 section 2.2.1
+	}
+	access, err := s.sign(ctx, claims)
 	if err != nil {
 		return nil, err
 	}

@@ -164,12 +164,32 @@ func (p *Provider) Begin(ctx context.Context, purpose Purpose) (address string, 
 	return address, a, nil
 }
 
-// params returns the parameters of the authorization request that only some logins have.
+// PromptLogin has the provider ask the user who they are, also one whom it knows already.
+const PromptLogin = "login"
+
+// params returns the parameters of the authorization request that only some logins have. max_age obliges a provider to say
+// when the user logged in (OpenID Connect Core section 3.1.2.1).
 func (p Purpose) params() map[string]string {
-	if p.Prompt == "" {
+	switch p.Prompt {
+	case "":
 		return nil
+	case PromptLogin:
+		return map[string]string{"prompt": PromptLogin, "max_age": "0"}
 	}
 	return map[string]string{"prompt": p.Prompt}
+}
+
+// ProvenAt returns the time at which the provider asked the user who they are, as its claims say. A provider that names none
+// did so when the attempt told it to; otherwise the time is unknown, and zero. now bounds what a provider says.
+func (a Attempt) ProvenAt(claims *token.Claims, now time.Time) time.Time {
+	at, ok := claims.AuthTime()
+	switch {
+	case ok && at.Before(now):
+		return at
+	case ok, a.Prompt == PromptLogin:
+		return now
+	}
+	return time.Time{}
 }
 
 // Matches reports whether the state of an answer is that of the attempt and the attempt is not too old. It must be

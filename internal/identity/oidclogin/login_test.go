@@ -24,6 +24,7 @@ import (
 	"github.com/durward-gateway/durward/internal/identity/token"
 	"github.com/durward-gateway/durward/internal/proxy/netguard"
 	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -362,4 +363,31 @@ func FuzzLocalPath(f *testing.F) {
 			t.Fatalf("%q leads to %v, %v", raw, to, err)
 		}
 	})
+}
+
+// TestProvenAt checks when a login counts as fresh: as the provider says, never in the future, and without its word only where
+// it was told to ask.
+func TestProvenAt(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		claims, prompt string
+		want           time.Time
+	}{
+		"an hour ago, told to ask": {`{"auth_time":1772362800}`, PromptLogin, now.Add(-time.Hour)},
+		"an hour ago":              {`{"auth_time":1772362800}`, "", now.Add(-time.Hour)},
+		"in the future":            {`{"auth_time":1772370000}`, "", now},
+		"nothing said":             {`{}`, "", time.Time{}},
+		"nothing said, other ask":  {`{}`, "consent", time.Time{}},
+		"nothing said, told":       {`{}`, PromptLogin, now},
+		"no number":                {`{"auth_time":"1772362800"}`, "", time.Time{}},
+	} {
+		object, err := strictjson.Parse([]byte(c.claims), strictjson.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := Attempt{Purpose: Purpose{Prompt: c.prompt}}
+		if at := a.ProvenAt(&token.Claims{Object: object}, now); !at.Equal(c.want) {
+			t.Errorf("%s: %v, want %v", name, at, c.want)
+		}
+	}
 }

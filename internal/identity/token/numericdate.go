@@ -7,6 +7,9 @@ import (
 	"github.com/durward-gateway/durward/internal/strictjson"
 )
 
+// ClaimAuthTime names the claim with the time of a login.
+const ClaimAuthTime = "auth_time"
+
 const (
 	// maxNumericDate is far beyond every date that a token can have, and far below the limits of time.Duration and
 	// other readers.
@@ -32,6 +35,13 @@ func numericDate(payload strictjson.Value, name string) (at time.Time, ok bool, 
 		return time.Time{}, false, invalid(name + " is out of range")
 	}
 	return time.Unix(seconds, nanoseconds).UTC(), true, nil
+}
+
+// AuthTime returns the time at which the user logged in at the issuer (OpenID Connect Core section 2). It reports false when
+// the issuer names none that can be read.
+func (c *Claims) AuthTime() (at time.Time, ok bool) {
+	at, ok, err := numericDate(c.Object, ClaimAuthTime)
+	return at, ok && err == nil
 }
 
 // readDecimal reads a JSON number as seconds from 0 to below maxNumericDate. Digits beyond nanoseconds are cut off.

@@ -17,15 +17,17 @@ const leeway = time.Minute
 
 // Session names a user who is logged in with a browser, the client and the issuer.
 type Session struct {
-	ID             string    `json:"id"` // random; forms are bound to it
-	OrganizationID string    `json:"org"`
-	UserID         string    `json:"user"`
-	Issuer         string    `json:"iss"`
-	Client         string    `json:"client"`
-	Zone           string    `json:"zone,omitempty"`  // the user's time zone; "": unknown
-	Login          string    `json:"login,omitempty"` // the login with the console, which ends with the session; "": none
-	IssuedAt       time.Time `json:"iat"`
-	ExpiresAt      time.Time `json:"exp"`
+	ID             string `json:"id"` // random; forms are bound to it
+	OrganizationID string `json:"org"`
+	UserID         string `json:"user"`
+	Issuer         string `json:"iss"`
+	Client         string `json:"client"`
+	Zone           string `json:"zone,omitempty"`  // the user's time zone; "": unknown
+	Login          string `json:"login,omitempty"` // the login with the console, which ends with the session; "": none
+	// ProvenAt is the time at which the identity provider asked the user who they are; zero: unknown.
+	ProvenAt  time.Time `json:"auth_time,omitzero"`
+	IssuedAt  time.Time `json:"iat"`
+	ExpiresAt time.Time `json:"exp"`
 }
 
 // Sealer makes and opens the values that browsers keep for the gateway. It is safe for concurrent use.

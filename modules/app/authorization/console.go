@@ -49,5 +49,5 @@ func (s *Server) BrowserToken(ctx context.Context, user *browsers.User) (*logins
 	if user.Login == "" {
 		return nil, logins.ErrNoLogin
 	}
-	return s.ConsoleToken(ctx, user.OrganizationID, user.UserID, user.Login, s.ConsoleAudience())
+	return s.ConsoleToken(ctx, user.OrganizationID, user.UserID, user.Login, s.ConsoleAudience(), user.ProvenAt)
 }

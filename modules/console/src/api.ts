@@ -14,12 +14,15 @@ export class Failure extends Error {
     message: string,
     readonly request: string,
     readonly reference: string,
+    /** login is the address at which the reader logs in anew before the gateway does it; "" for none. */
+    readonly login = '',
   ) {
     super(message);
   }
 
   /** advice says what the reader can do. */
   get advice(): string {
+    if (this.login) return '';
     switch (this.status) {
       case 0: return 'Look at your connection to the gateway, then try again.';
       case 401: return 'Log in again.';
@@ -34,12 +37,14 @@ export class Failure extends Error {
 
 interface Token {
   access_token: string;
+  user: string;
   expires_in: number;
   logout: string;
 }
 
 let token = '';
 let goodUntil = 0;
+let reader = '';
 let asking: Promise<void> | undefined;
 
 /** authorize gets a token unless there is one that stays good for a while. Requests at the same time share it. */
@@ -48,6 +53,8 @@ async function authorize(): Promise<void> {
   asking ??= (async () => {
     try {
       const made = await read<Token>(await send('POST', '/console/token'), 'POST /console/token');
+      reader ||= made.user;
+      if (made.user !== reader) throw new Failure(401, 'Somebody else is logged in with this browser by now. Load the page again.', 'POST /console/token', '');
       token = made.access_token;
       goodUntil = performance.now() + Math.max(made.expires_in - 30, 5) * 1000;
       logoutForm.value = made.logout;
@@ -73,6 +80,18 @@ async function send(method: string, path: string, body?: unknown): Promise<Respo
   }
 }
 
+/** asked is the act that waits until the reader has logged in anew; undefined for none. */
+export const asked = signal<{ login: string; go: () => void; leave: () => void } | undefined>(undefined);
+
+/** relogin waits until the reader has logged in anew. It reports false when they leave it. */
+function relogin(login: string): Promise<boolean> {
+  asked.value?.leave();
+  return new Promise(resolve => {
+    const end = (done: boolean) => (): void => { asked.value = undefined; resolve(done); };
+    asked.value = { login, go: end(true), leave: end(false) };
+  });
+}
+
 /** worded finds the words in an error of the API, in each of its forms. */
 function worded(body: unknown): string {
   if (typeof body !== 'object' || body === null) return '';
@@ -93,13 +112,27 @@ async function read<T>(response: Response, request: string): Promise<T> {
   }
   if (!response.ok) {
     const reference = [`${response.status}`, response.headers.get('X-Request-Id') ?? '', new Date().toISOString()].filter(Boolean).join(' · ');
-    throw new Failure(response.status, worded(body) || `The gateway answers with status ${response.status}.`, request, reference);
+    const login = (body as { details?: { login_url?: unknown } } | undefined)?.details?.login_url;
+    throw new Failure(response.status, worded(body) || `The gateway answers with status ${response.status}.`, request, reference,
+      typeof login === 'string' && login.startsWith('/login?') ? login : '');
   }
   return body as T;
 }
 
-/** call sends a request to the API. A token that has ended meanwhile is replaced once. */
+/** call sends a request to the API. Before an act that needs a fresh login, the reader logs in, and it is sent again. */
 export async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
+  for (;;) {
+    try {
+      return await once<T>(method, path, body);
+    } catch (error) {
+      if (!(error instanceof Failure) || !error.login || !await relogin(error.login)) throw error;
+      token = '';
+    }
+  }
+}
+
+/** once sends a request. A token that has ended meanwhile is replaced once. */
+async function once<T>(method: string, path: string, body?: unknown): Promise<T> {
   const request = `${method} ${path.split('?')[0] ?? path}`;
   await authorize();
   let response = await send(method, path, body);

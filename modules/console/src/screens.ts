@@ -2,6 +2,7 @@
 import type { JSX } from 'preact';
 import type { Right } from './types';
 import type { IconName } from './ui/icons';
+import { Again } from './ui/relogin';
 import { Activity } from './screens/activity';
 import { Approvals } from './screens/approvals';
 import { Clients } from './screens/clients';
@@ -44,6 +45,7 @@ export const screens: ScreenEntry[] = [
   { path: '/activity', title: 'My activity', group: 'You', icon: 'activity', show: Activity },
   { path: '/keys', title: 'My keys', group: 'Access', icon: 'keys', show: Keys },
   { path: '/clients', title: 'My clients', group: 'Access', icon: 'clients', show: Clients },
+  { path: '/again', title: 'Logged in', show: Again },
   { path: '/organization', title: 'Overview', group: 'Organization', icon: 'home', needs: ['operate_servers', 'read_everything'], show: Overview },
   { path: '/organization/servers', title: 'Servers', group: 'Organization', icon: 'servers', needs: staff, show: OrganizationServers },
   { path: '/organization/servers/new', title: 'Add a server', needs: ['operate_servers'], show: NewServer },

@@ -8,6 +8,7 @@ import { nameOf, sees, useHeld, useMe } from './session';
 import { show } from './text';
 import { Empty, Problem, Screen, Waiting } from './ui/basics';
 import { Icon } from './ui/icons';
+import { Relogin } from './ui/relogin';
 import { Toasts } from './ui/toast';
 import type { Me } from './types';
 
@@ -116,6 +117,7 @@ export function Shell(): JSX.Element {
           {me.data ? <Current me={me.data} /> : !me.error && <Screen title={title}><Waiting /></Screen>}
         </main>
       </div>
+      <Relogin />
       <Toasts />
     </>
   );

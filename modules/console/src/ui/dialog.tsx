@@ -1,20 +1,21 @@
 // A dialog over the page. The browser's own element keeps the focus in it, and gives it back.
 import type { ComponentChildren, JSX } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { Failure } from '../api';
 import { Problem } from './basics';
 
 /** Dialog is open as long as it is in the page. */
 export function Dialog({ title, close, children }: { title: string; close: () => void; children: ComponentChildren }): JSX.Element {
   const element = useRef<HTMLDialogElement>(null);
+  const id = useId();
   useEffect(() => {
     const before = document.activeElement;
     element.current?.showModal();
     return () => { if (before instanceof HTMLElement && before.isConnected) before.focus(); };
   }, []);
   return (
-    <dialog ref={element} aria-labelledby="dialogtitle" onCancel={(event: Event) => { event.preventDefault(); close(); }}>
-      <h2 id="dialogtitle">{title}</h2>
+    <dialog ref={element} aria-labelledby={id} onCancel={(event: Event) => { event.preventDefault(); close(); }}>
+      <h2 id={id}>{title}</h2>
       {children}
     </dialog>
   );
