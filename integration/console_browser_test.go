@@ -143,6 +143,48 @@ func TestConsoleByKeyboard(t *testing.T) {
 	d.process.checkLog(t)
 }
 
+// TestConsolePalette goes to a screen, a server, an agent and a person by keyboard alone. Who looks after nothing finds no screens
+// of those who do.
+func TestConsolePalette(t *testing.T) {
+	t.Parallel()
+	d := newDevHome(t).start(t)
+	d.fillConsole(t)
+	l := startLooker(t, d.url)
+	l.do("login", "user", "admin@example.test", "path", "/console/keys")
+	for i, c := range []struct{ text, found, at string }{
+		{"budg", "Budgets", "/console/organization/budgets"},
+		{"server demo", "Server demo", "/console/organization/servers/demo"},
+		{"onerror", "⟨U+202E⟩", "/console/organization/servers/more-0"},
+		{"agent dev-agent", "Agent dev-agent", "/console/organization/agents"},
+		{clientUser, "Person", "/console/organization/people/"},
+	} {
+		l.do("press", "key", "Control+k")
+		l.do("option", "text", "Home")
+		l.do("press", "text", c.text)
+		l.do("option", "text", c.found)
+		if i == 2 {
+			l.do("inspect")
+			l.do("picture", "path", l.picture("palette"))
+		}
+		l.do("press", "key", "Enter")
+		l.do("at", "path", c.at)
+	}
+	l.do("login", "user", clientUser, "path", "/console/keys")
+	l.do("press", "key", "Control+k")
+	l.do("option", "text", "Home")
+	l.do("press", "text", "budgets")
+	l.do("until", "text", "Nothing has this name.")
+	l.do("press", "key", "Escape")
+	l.do("keyboard", "to", "Go toCtrl K", "key", "Enter")
+	l.do("option", "text", "Home")
+	l.do("press", "key", "ArrowDown")
+	l.do("option", "text", "My servers")
+	l.do("press", "key", "Enter")
+	l.do("at", "path", "/console/servers")
+	d.process.stop(t)
+	d.process.checkLog(t)
+}
+
 // TestConsoleFreshLogin logs in anew, by keyboard alone, where making a key needs that. What was typed before stays.
 func TestConsoleFreshLogin(t *testing.T) {
 	t.Parallel()

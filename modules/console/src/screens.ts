@@ -1,5 +1,6 @@
 // The screens. A new one is a file below screens and a line here; screens of administrators name the right that they need.
 import type { JSX } from 'preact';
+import { staff } from './session';
 import type { Right } from './types';
 import type { IconName } from './ui/icons';
 import { Again } from './ui/relogin';
@@ -34,9 +35,6 @@ export interface ScreenEntry {
   needs?: Right[];
 }
 
-/** staff are all who look after an organization. */
-const staff: Right[] = ['read_everything', 'edit_policies', 'operate_servers'];
-
 export const screens: ScreenEntry[] = [
   { path: '/', title: 'Home', group: 'You', icon: 'home', show: Home },
   { path: '/servers', title: 'My servers', group: 'You', icon: 'servers', show: Servers },
@@ -48,10 +46,10 @@ export const screens: ScreenEntry[] = [
   { path: '/again', title: 'Logged in', show: Again },
   { path: '/organization', title: 'Overview', group: 'Organization', icon: 'home', needs: ['operate_servers', 'read_everything'], show: Overview },
   { path: '/organization/servers', title: 'Servers', group: 'Organization', icon: 'servers', needs: staff, show: OrganizationServers },
-  { path: '/organization/servers/new', title: 'Add a server', needs: ['operate_servers'], show: NewServer },
+  { path: '/organization/servers/new', title: 'Add a server', icon: 'plus', needs: ['operate_servers'], show: NewServer },
   { path: '/organization/servers/:slug', title: 'Server', needs: staff, show: OrganizationServerScreen },
   { path: '/organization/policies', title: 'Policies', group: 'Organization', icon: 'policies', needs: staff, show: Policies },
-  { path: '/organization/policies/new', title: 'A new policy', needs: ['edit_policies'], show: NewPolicy },
+  { path: '/organization/policies/new', title: 'A new policy', icon: 'plus', needs: ['edit_policies'], show: NewPolicy },
   { path: '/organization/policies/:id', title: 'Policy', needs: staff, show: PolicyScreen },
   { path: '/organization/tools', title: 'Tools to review', group: 'Organization', icon: 'check', needs: ['edit_policies'], show: Review },
   { path: '/organization/agents', title: 'Agents', group: 'Organization', icon: 'agents', needs: staff, show: Agents },

@@ -33,6 +33,9 @@ export const can = (me: Me | undefined, right: Right): boolean => me?.may.includ
 /** sees reports whether the reader has one of some rights. None means that nothing is needed. */
 export const sees = (me: Me | undefined, rights: Right[] | undefined): boolean => rights?.some(r => can(me, r)) ?? true;
 
+/** staff are all who look after an organization. */
+export const staff: Right[] = ['read_everything', 'edit_policies', 'operate_servers'];
+
 /** disconnect ends the reader's connection to a server. */
 export const disconnect = (server: Server): Promise<void> => call<void>('DELETE', `/api/servers/${server.id}/connection`);
 

@@ -8,6 +8,7 @@ import { nameOf, sees, useHeld, useMe } from './session';
 import { show } from './text';
 import { Empty, Problem, Screen, Waiting } from './ui/basics';
 import { Icon } from './ui/icons';
+import { Palette } from './ui/palette';
 import { Relogin } from './ui/relogin';
 import { Toasts } from './ui/toast';
 import type { Me } from './types';
@@ -106,6 +107,7 @@ export function Shell(): JSX.Element {
         <Brand />
         {me.data && <span class="organization" title="Your organization">{show(me.data.organization.slug ?? me.data.organization.id, 40)}</span>}
         <span class="gap" />
+        {me.data && <Palette me={me.data} />}
         {waiting > 0 && <Link to="/approvals" class="held"><Icon name="approvals" /><span>{waiting}</span><span class="heldwords">{waiting === 1 ? 'held call' : 'held calls'}</span></Link>}
         {me.data && <Account me={me.data} />}
       </header>

@@ -4,6 +4,7 @@ import { useState } from 'preact/hooks';
 import { call, Failure } from '../../api';
 import { everything, useLoad } from '../../load';
 import type { Agent } from '../../organization';
+import { parameters, set } from '../../router';
 import { can, useMe } from '../../session';
 import { show } from '../../text';
 import { Empty, Problem, Screen, Tag, Waiting } from '../../ui/basics';
@@ -58,6 +59,8 @@ export function Agents(): JSX.Element {
   const me = useMe();
   const [making, setMaking] = useState(false);
   const [ending, setEnding] = useState<Agent>();
+  const asked = parameters.value.get('search') ?? '';
+  const rows = agents.data?.filter(a => `${a.application_directory.name} ${a.application_directory.external_id}`.toLowerCase().includes(asked.toLowerCase()));
   const operates = can(me.data, 'operate_servers');
   const add = operates ? <button type="button" class="main" onClick={() => { setMaking(true); }}><Icon name="plus" />Register an agent</button> : undefined;
   return (
@@ -66,7 +69,13 @@ export function Agents(): JSX.Element {
       {!agents.data && !agents.error && <Waiting rows={4} />}
       {agents.data?.length === 0 && <Empty icon="agents" title="No agent is registered"><p>Register one to write a policy that is for it alone.</p>{add}</Empty>}
       {agents.data && agents.data.length > 0 && (
-        <Table label="Agents" rows={agents.data} id={a => a.id} columns={[
+        <form class="filters search" onSubmit={event => { event.preventDefault(); }}>
+          <label><span class="unseen">Search agents</span><input type="search" value={asked} placeholder="Search by name or client id" onInput={event => { set({ search: event.currentTarget.value }); }} /></label>
+        </form>
+      )}
+      {agents.data && agents.data.length > 0 && rows?.length === 0 && <Empty icon="search" title="No agent matches"><button type="button" onClick={() => { set({ search: '' }); }}>Show all</button></Empty>}
+      {rows && rows.length > 0 && (
+        <Table label="Agents" rows={rows} id={a => a.id} columns={[
           { title: 'Agent', kind: 'wide', cell: a => <><strong>{nameOf(a)}</strong><br /><span class="small mono">{show(a.application_directory.external_id, 120)}</span></> },
           { title: 'Kind', cell: a => <Tag tone="quiet">{a.agent_type === 'external' ? 'Registered itself' : 'Internal'}</Tag> },
           { title: 'Held calls', cell: a => (a.approval_channel === 'in_band' ? 'in the client' : 'on the page') },
