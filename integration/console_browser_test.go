@@ -143,6 +143,40 @@ func TestConsoleByKeyboard(t *testing.T) {
 	d.process.checkLog(t)
 }
 
+// TestConsoleFiles checks that a table's file has all of its rows, also those that the screen has not loaded, that no name
+// becomes a formula in it, and that the request of a screen is shown without a token.
+func TestConsoleFiles(t *testing.T) {
+	t.Parallel()
+	d := newDevHome(t).start(t)
+	const keys = "/api/llm-gateway/user/api-keys"
+	token := d.consoleToken(t)
+	for range 60 {
+		status, body := d.asked(t, token, http.MethodPost, keys, `{"name":"=1+1,\"x\"","scopes":["llm"]}`)
+		var made struct{ ID string }
+		if err := json.Unmarshal([]byte(body), &made); err != nil || status != http.StatusOK {
+			t.Fatalf("making a key: %d %s", status, body)
+		}
+		if status, body = d.asked(t, token, http.MethodDelete, keys+"/"+made.ID, ""); status != http.StatusOK {
+			t.Fatalf("revoking a key: %d %s", status, body)
+		}
+	}
+	l := startLooker(t, d.url)
+	l.do("login", "user", clientUser, "path", "/console/keys")
+	l.do("download", "to", "CSV of Your API keys", "has", []string{"id,", `"'=1+1,""x"""`}, "lines", 60)
+	l.do("keyboard", "to", "As API request for Your API keys", "key", "Enter")
+	l.do("until", "text", `curl -H "Authorization: Bearer $TOKEN" '`+d.url+keys+"'")
+	l.do("inspect")
+	l.do("login", "user", "admin@example.test", "path", "/console/organization/audit?kind=credential")
+	l.do("download", "to", "CSV of Records", "has", []string{"id,"}, "lines", 120)
+	l.do("until", "text", "rows.")
+	l.do("picture", "path", l.picture("source"))
+	l.do("keyboard", "to", "As API request for Records", "key", "Enter")
+	l.do("until", "text", "/api/audit?kind=credential&limit=50&cursor='")
+	l.do("inspect")
+	d.process.stop(t)
+	d.process.checkLog(t)
+}
+
 // TestConsolePalette goes to a screen, a server, an agent and a person by keyboard alone. Who looks after nothing finds no screens
 // of those who do.
 func TestConsolePalette(t *testing.T) {

@@ -37,13 +37,23 @@ async function stale({ path }) {
   }), { times: 1 });
 }
 
+// download has a file made, which must have some texts, and so many lines.
+async function download({ to, has, lines }) {
+  const saved = page.waitForEvent('download');
+  await keyboard({ to, key: 'Enter' });
+  const text = readFileSync(await (await saved).path(), 'utf8');
+  for (const part of has) if (!text.includes(part)) wrong.push(`the file has no ${part}: ${text.slice(0, 1000)}`);
+  if (text.split('\r\n').length <= lines) wrong.push(`the file has less than ${lines} lines`);
+}
+
 // relogin follows a link into a tab of its own, and logs in there.
 async function relogin({ to, user }) {
   const opened = browser.waitForEvent('page');
   await keyboard({ to, key: 'Enter' });
   const tab = await opened;
   await tab.getByRole('button', { name: user }).click();
-  await Promise.race([tab.waitForEvent('close'), tab.getByText('Your other tab goes on').waitFor()]);
+  await tab.getByText('Your other tab goes on').waitFor();
+  await tab.close();
 }
 
 // settled waits until the screen shows what it loads.
@@ -110,7 +120,7 @@ async function keyboard({ to, key, text }) {
 }
 
 const commands = {
-  login, screen, keyboard, stale, relogin,
+  login, screen, keyboard, stale, download, relogin,
   until: ({ text }) => page.getByText(text).first().waitFor(),
   gone: ({ text }) => page.getByText(text).first().waitFor({ state: 'detached' }),
   press: async ({ key, text }) => { if (text) await page.keyboard.type(text); if (key) await page.keyboard.press(key); },

@@ -50,9 +50,9 @@ function Why({ of: c }: { of: Call }): JSX.Element {
 }
 
 /** CallTable lists calls; the short form is for a glance. */
-export function CallTable({ label, calls, short = false, more, busy }: { label: string; calls: Call[]; short?: boolean; more?: (() => void) | undefined; busy?: boolean }): JSX.Element {
+export function CallTable({ label, calls, short = false, from, more, busy }: { label: string; calls: Call[]; short?: boolean; from?: string; more?: (() => void) | undefined; busy?: boolean }): JSX.Element {
   return (
-    <Table label={label} rows={calls} id={c => c.id} more={more} busy={busy ?? false} columns={[
+    <Table label={label} rows={calls} id={c => c.id} from={from} more={more} busy={busy ?? false} columns={[
       { title: 'Call', kind: 'wide', cell: c => <><span class="mono">{show(c.tool ?? c.method ?? c.event, 80)}</span>{c.server && <><br /><span class="small">{show(c.server, 80)}</span></>}</> },
       { title: 'Result', cell: c => { const v = verdict(c); return <Tag tone={v.tone}>{v.text}</Tag>; } },
       { title: 'When', cell: c => <Time at={c.time} /> },
@@ -79,7 +79,8 @@ function Mine(): JSX.Element | null {
 export function Activity(): JSX.Element {
   const asked = parameters.value;
   const filters = { decision: asked.get('decision'), tool: asked.get('tool'), mcp_server_id: asked.get('server') };
-  const list = useMore<Call, Calls>(`/api/audit/mine${query({ ...filters, limit: 25 })}`, c => c.id, 10);
+  const path = `/api/audit/mine${query({ ...filters, limit: 25 })}`;
+  const list = useMore<Call, Calls>(path, c => c.id, 10);
   const servers = useServers();
   const filtered = Object.values(filters).some(Boolean);
   return (
@@ -98,7 +99,7 @@ export function Activity(): JSX.Element {
         </form>
         {list.error && <Problem error={list.error} retry={() => { void list.reload(); }} />}
         {!list.rows && !list.error && <Waiting rows={6} />}
-        {list.rows && list.rows.length > 0 && <CallTable label="Your calls" calls={list.rows} more={list.more} busy={list.busy} />}
+        {list.rows && list.rows.length > 0 && <CallTable label="Your calls" calls={list.rows} from={path} more={list.more} busy={list.busy} />}
         {list.rows?.length === 0 && (filtered
           ? <Empty icon="search" title="No call matches"><button type="button" onClick={() => { set({ decision: '', tool: '', server: '' }); }}>Show all</button></Empty>
           : <Empty icon="activity" title="No call yet"><p>Set up a client, and let it call a tool. Each call appears here at once.</p></Empty>)}

@@ -44,7 +44,7 @@ export function Clients(): JSX.Element {
         {!sessions.data && !sessions.error && <Waiting />}
         {sessions.data?.length === 0 && <Empty icon="clients" title="No client acts for you"><p>Set one up with the text below. It asks you to log in at its first call.</p></Empty>}
         {sessions.data && sessions.data.length > 0 && (
-          <Table label="Your clients" rows={sessions.data} id={s => s.id} columns={[
+          <Table label="Your clients" rows={sessions.data} id={s => s.id} from="/api/sessions" columns={[
             { title: 'Client', kind: 'wide', cell: s => <><strong>{show(s.client_name || s.client_id, 80)}</strong> {s.current && <Tag tone="quiet">This browser</Tag>}<br /><span class="small mono">{show(s.resource, 120)}</span></> },
             { title: 'Since', cell: s => <Time at={s.created_at} /> },
             { title: 'Last used', cell: s => <Time at={s.used_at} /> },

@@ -82,7 +82,7 @@ export function Keys(): JSX.Element {
       {!keys.data && !keys.error && <Waiting />}
       {keys.data?.length === 0 && <Empty icon="keys" title="You have no key"><p>Make one for a program that calls models through the gateway. MCP clients need none: they log in.</p></Empty>}
       {keys.data && keys.data.length > 0 && (
-        <Table label="Your API keys" rows={keys.data} id={k => k.id} columns={[
+        <Table label="Your API keys" rows={keys.data} id={k => k.id} from={address} columns={[
           { title: 'Name', kind: 'wide', cell: k => <><strong>{show(k.name, 80)}</strong><br /><span class="small mono">{show(k.key_prefix)}…</span></> },
           { title: 'State', cell: state },
           { title: 'Reaches', cell: k => show(k.scopes.join(', ') || 'all models', 80) },

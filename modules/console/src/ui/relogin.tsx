@@ -37,7 +37,6 @@ export function Again(): JSX.Element {
     const telling = new BroadcastChannel(channel);
     telling.postMessage('');
     telling.close();
-    window.close();
   }, []);
   return <Screen title="You are logged in"><Empty icon="check" title="Your other tab goes on. You can close this one." /></Screen>;
 }

@@ -1,5 +1,6 @@
 // A list of objects. On a narrow screen each row becomes a card.
 import type { ComponentChildren, JSX } from 'preact';
+import { Source } from './source';
 
 export interface Column<T> {
   title: string;
@@ -8,9 +9,9 @@ export interface Column<T> {
   kind?: 'wide' | 'end';
 }
 
-/** Table shows rows, with a button for more of them where there are more. */
-export function Table<T>({ label, columns, rows, id, more, busy }: {
-  label: string; columns: Column<T>[]; rows: T[]; id: (row: T) => string; more?: (() => void) | undefined; busy?: boolean;
+/** Table shows rows, with a button for more of them where there are more. from is the address of the API that has them all. */
+export function Table<T>({ label, columns, rows, id, from, more, busy }: {
+  label: string; columns: Column<T>[]; rows: T[]; id: (row: T) => string; from?: string | undefined; more?: (() => void) | undefined; busy?: boolean;
 }): JSX.Element {
   return (
     <div class="tablebox">
@@ -24,6 +25,7 @@ export function Table<T>({ label, columns, rows, id, more, busy }: {
         </tbody>
       </table>
       {more && <div class="more"><button type="button" disabled={busy} onClick={more}>{busy ? 'Loading…' : 'Show more'}</button></div>}
+      {from && <Source path={from} label={label} />}
     </div>
   );
 }

@@ -1,7 +1,7 @@
 // Agents: the applications that act for users, and that policies can name.
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import { call, Failure } from '../../api';
+import { call, Failure, query } from '../../api';
 import { everything, useLoad } from '../../load';
 import type { Agent } from '../../organization';
 import { parameters, set } from '../../router';
@@ -75,7 +75,7 @@ export function Agents(): JSX.Element {
       )}
       {agents.data && agents.data.length > 0 && rows?.length === 0 && <Empty icon="search" title="No agent matches"><button type="button" onClick={() => { set({ search: '' }); }}>Show all</button></Empty>}
       {rows && rows.length > 0 && (
-        <Table label="Agents" rows={rows} id={a => a.id} columns={[
+        <Table label="Agents" rows={rows} id={a => a.id} from={`/api/agents${query({ search: asked })}`} columns={[
           { title: 'Agent', kind: 'wide', cell: a => <><strong>{nameOf(a)}</strong><br /><span class="small mono">{show(a.application_directory.external_id, 120)}</span></> },
           { title: 'Kind', cell: a => <Tag tone="quiet">{a.agent_type === 'external' ? 'Registered itself' : 'Internal'}</Tag> },
           { title: 'Held calls', cell: a => (a.approval_channel === 'in_band' ? 'in the client' : 'on the page') },

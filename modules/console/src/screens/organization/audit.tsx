@@ -114,7 +114,8 @@ export function AuditLog(): JSX.Element {
   const filters = {
     kind: asked.get('kind'), decision: asked.get('decision'), outcome: asked.get('outcome'), tool: asked.get('tool'), mcp_server_id: asked.get('server'), user_id: asked.get('user'), policy_id: asked.get('policy'), from: hoursAgo(hours),
   };
-  const list = useMore<Audit>(`/api/audit${query({ ...filters, limit: 50 })}&cursor=`, a => a.id);
+  const path = `/api/audit${query({ ...filters, limit: 50 })}&cursor=`;
+  const list = useMore<Audit>(path, a => a.id);
   const clear = (): void => { set({ kind: '', decision: '', outcome: '', tool: '', server: '', user: '', policy: '', hours: '' }); };
   return (
     <Screen title="Audit" about="Every call and every change, as it was written before it happened." act={<a class="button" href="/docs" target="_blank" rel="noopener">Export by API</a>}>
@@ -134,7 +135,7 @@ export function AuditLog(): JSX.Element {
       {!list.rows && !list.error && <Waiting rows={8} />}
       {list.rows?.length === 0 && <Empty icon="search" title="Nothing matches"><button type="button" onClick={clear}>Show all</button></Empty>}
       {list.rows && list.rows.length > 0 && (
-        <Table label="Records" rows={list.rows} id={a => a.id} more={list.more} busy={list.busy} columns={[
+        <Table label="Records" rows={list.rows} id={a => a.id} from={path} more={list.more} busy={list.busy} columns={[
           { title: 'What', kind: 'wide', cell: a => <><span class="mono">{show(a.tool ?? a.method ?? a.event, 80)}</span>{a.server && <><br /><span class="small">{show(a.server, 80)}</span></>}</> },
           { title: 'Who', cell: a => (a.user_id ? <Who id={a.user_id} /> : <span class="muted">–</span>) },
           { title: 'Result', cell: a => <Verdict of={a} /> },

@@ -19,7 +19,8 @@ const nameOf = (u: User): string => show(u.email ?? u.name ?? u.subject, 80);
 
 export function People(): JSX.Element {
   const asked = parameters.value.get('search');
-  const list = useMore<User>(`/api/users${query({ search: asked, limit: 50 })}`, u => u.id);
+  const path = `/api/users${query({ search: asked, limit: 50 })}`;
+  const list = useMore<User>(path, u => u.id);
   return (
     <Screen title="People" about="Everybody whose login or token the gateway has seen. Your identity provider has the accounts.">
       <form class="filters search" onSubmit={event => { event.preventDefault(); set({ search: String(new FormData(event.currentTarget).get('search')) }); }}>
@@ -30,7 +31,7 @@ export function People(): JSX.Element {
       {!list.rows && !list.error && <Waiting rows={5} />}
       {list.rows?.length === 0 && <Empty icon="people" title={asked ? 'Nobody matches' : 'Nobody was here yet'}>{asked && <button type="button" onClick={() => { set({ search: '' }); }}>Show all</button>}</Empty>}
       {list.rows && list.rows.length > 0 && (
-        <Table label="People" rows={list.rows} id={u => u.id} more={list.more} busy={list.busy} columns={[
+        <Table label="People" rows={list.rows} id={u => u.id} from={path} more={list.more} busy={list.busy} columns={[
           { title: 'Who', kind: 'wide', cell: u => <><Link to={`/organization/people/${u.id}`}><strong>{nameOf(u)}</strong></Link>{u.name && u.email && <><br /><span class="small">{show(u.name, 80)}</span></>}</> },
           { title: 'Roles and groups', cell: u => show([...(u.roles ?? []), ...(u.groups ?? [])].join(', '), 120) || <span class="muted">none known</span> },
           { title: 'Last seen', cell: u => <Time at={u.seen_at} /> },
@@ -69,7 +70,7 @@ function Sessions({ user }: { user: User }): JSX.Element {
   if (!sessions.data) return <Waiting rows={2} />;
   if (sessions.data.data.length === 0) return <p class="muted">No client is logged in for this user.</p>;
   return (
-    <Table label="Logins of clients" rows={sessions.data.data} id={s => s.id} columns={[
+    <Table label="Logins of clients" rows={sessions.data.data} id={s => s.id} from={`/api/sessions?user_id=${user.id}`} columns={[
       { title: 'Client', kind: 'wide', cell: s => show(s.client_name || s.client_id, 100) },
       { title: 'For', cell: s => <span class="mono small">{show(s.resource, 100)}</span> },
       { title: 'Last used', cell: s => <Time at={s.used_at} /> },

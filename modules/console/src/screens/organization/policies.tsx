@@ -30,7 +30,7 @@ export async function switchTo(id: string, on: boolean): Promise<void> {
 }
 
 /** PolicyTable lists policies, and switches them. */
-export function PolicyTable({ policies, changed }: { policies: PolicyItem[]; changed: () => Promise<void> }): JSX.Element {
+export function PolicyTable({ policies, from, changed }: { policies: PolicyItem[]; from: string; changed: () => Promise<void> }): JSX.Element {
   const me = useMe();
   const [busy, setBusy] = useState('');
   const flip = async (p: PolicyItem): Promise<void> => {
@@ -46,7 +46,7 @@ export function PolicyTable({ policies, changed }: { policies: PolicyItem[]; cha
     setBusy('');
   };
   return (
-    <Table label="Policies" rows={policies} id={p => p.id} columns={[
+    <Table label="Policies" rows={policies} id={p => p.id} from={from} columns={[
       { title: 'Policy', kind: 'wide', cell: p => <><Link to={`/organization/policies/${p.id}`}><strong>{show(p.name, 80)}</strong></Link><br /><span class="small">{show(p.mcp_server_name, 80)}</span></> },
       { title: 'State', cell: p => <PolicyState status={p.status} /> },
       { title: 'Agents', cell: p => (p.application_names.length ? show(p.application_names.join(', '), 80) : 'all') },
@@ -84,7 +84,7 @@ export function Policies(): JSX.Element {
       {policies.data?.length === 0 && (filtered
         ? <Empty icon="search" title="No policy matches"><button type="button" onClick={() => { set({ status: '', server: '', search: '' }); }}>Show all</button></Empty>
         : <Empty icon="policies" title="There is no policy yet"><p>Until there is one, every call of a tool is refused.</p>{write}</Empty>)}
-      {policies.data && policies.data.length > 0 && <PolicyTable policies={policies.data} changed={policies.reload} />}
+      {policies.data && policies.data.length > 0 && <PolicyTable policies={policies.data} from={`/api/v2/policies${query(filters)}`} changed={policies.reload} />}
     </Screen>
   );
 }

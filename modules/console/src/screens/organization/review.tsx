@@ -20,7 +20,8 @@ const states: [string, string][] = [['changed', 'changed'], ['withheld', 'withhe
 
 export function Review(): JSX.Element {
   const state = parameters.value.get('state') ?? 'changed';
-  const list = useMore<ServerTool>(`/api/tools${query({ state: state === 'all' ? '' : state, limit: 50 })}`, t => `${t.mcp_server_id} ${t.name}`, 15);
+  const path = `/api/tools${query({ state: state === 'all' ? '' : state, limit: 50 })}`;
+  const list = useMore<ServerTool>(path, t => `${t.mcp_server_id} ${t.name}`, 15);
   const [looking, setLooking] = useState<ServerTool>();
   return (
     <Screen title="Tools to review" about="A server can change what a tool says of itself, and models believe it. Look at the change before you accept it.">
@@ -31,7 +32,7 @@ export function Review(): JSX.Element {
       {!list.rows && !list.error && <Waiting />}
       {list.rows?.length === 0 && <Empty icon="check" title={state === 'changed' || state === 'withheld' ? 'No tool waits for a review' : 'There is no such tool'} />}
       {list.rows && list.rows.length > 0 && (
-        <Table label="Tools" rows={list.rows} id={t => `${t.mcp_server_id} ${t.name}`} more={list.more} busy={list.busy} columns={[
+        <Table label="Tools" rows={list.rows} id={t => `${t.mcp_server_id} ${t.name}`} from={path} more={list.more} busy={list.busy} columns={[
           { title: 'Tool', kind: 'wide', cell: t => <><span class="mono">{show(t.name)}</span><br /><span class="small">{show(t.server, 80)}</span></> },
           { title: 'State', cell: t => <>{t.withheld ? <Tag tone="bad">Withheld</Tag> : t.changed ? <Tag tone="warning">Changed</Tag> : <Tag tone="good">As first seen</Tag>}{t.suspicious.length > 0 && <> <Tag tone="bad">Suspicious</Tag></>}</> },
           { title: 'Changed', cell: t => <Time at={t.changed_at} /> },

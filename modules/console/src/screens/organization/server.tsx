@@ -46,7 +46,7 @@ function Connections({ server }: { server: OrganizationServer }): JSX.Element {
   if (list.rows.length === 0) return <Empty icon="clients" title="Nobody has connected an account yet"><p>Users do that under “My servers”, or when their client first calls a tool.</p></Empty>;
   return (
     <>
-      <Table label="Connected accounts" rows={list.rows} id={c => c.user_id} more={list.more} busy={list.busy} columns={[
+      <Table label="Connected accounts" rows={list.rows} id={c => c.user_id} from={`/api/servers/${server.id}/connections`} more={list.more} busy={list.busy} columns={[
         { title: 'User', kind: 'wide', cell: c => <Link to={`/organization/people/${c.user_id}`}>{name(c)}</Link> },
         { title: 'State', cell: c => <>{c.status === 'connected' ? <Tag tone="good">Connected</Tag> : <Tag tone="bad">{show(c.status)}</Tag>}{c.reason && <><br /><span class="small">{show(c.reason, 200)}</span></>}</> },
         { title: 'Rights', cell: c => show(c.scopes.join(', '), 120) || '–' },
@@ -105,7 +105,7 @@ function Tools({ server }: { server: OrganizationServer }): JSX.Element {
   if (tools.data.data.length === 0) return <Empty icon="servers" title="No tool was seen yet"><p>The gateway notes the tools when a client first lists them.</p></Empty>;
   return (
     <>
-      <Table label="Tools" rows={tools.data.data} id={t => t.name} columns={[
+      <Table label="Tools" rows={tools.data.data} id={t => t.name} from={`/api/servers/${server.id}/tools`} columns={[
         { title: 'Tool', kind: 'wide', cell: t => <span class="mono">{show(t.name)}</span> },
         { title: 'State', cell: toolState },
         { title: 'First seen', cell: t => <Time at={t.first_seen_at} /> },
@@ -124,7 +124,7 @@ function Policies({ server }: { server: OrganizationServer }): JSX.Element {
   if (policies.error) return <Problem error={policies.error} retry={() => { void policies.reload(); }} />;
   if (!policies.data) return <Waiting />;
   if (policies.data.data.length === 0) return <Empty icon="policies" title="No policy allows anything here"><p>Without one, nobody can call the server's tools.</p>{write}</Empty>;
-  return <Section title={count(policies.data.data.length, 'policy', 'policies')} act={write}><PolicyTable policies={policies.data.data} changed={policies.reload} /></Section>;
+  return <Section title={count(policies.data.data.length, 'policy', 'policies')} act={write}><PolicyTable policies={policies.data.data} from={`/api/v2/policies?mcp_server_id=${server.id}`} changed={policies.reload} /></Section>;
 }
 
 /** Acts tries the server, and deletes it. */

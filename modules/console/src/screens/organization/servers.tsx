@@ -1,5 +1,6 @@
 // The organization's servers: which are there, whether they answer, and the way to a new one.
 import type { JSX } from 'preact';
+import { query } from '../../api';
 import { useLoad, everything } from '../../load';
 import type { OrganizationServer } from '../../organization';
 import { Link, parameters, set } from '../../router';
@@ -38,7 +39,7 @@ export function OrganizationServers(): JSX.Element {
           </form>
           {rows?.length === 0 && <Empty icon="search" title="No server matches"><button type="button" onClick={() => { set({ search: '' }); }}>Show all</button></Empty>}
           {rows && rows.length > 0 && (
-            <Table label="Servers" rows={rows} id={s => s.id} columns={[
+            <Table label="Servers" rows={rows} id={s => s.id} from={`/api/servers${query({ search: asked })}`} columns={[
               { title: 'Server', kind: 'wide', cell: s => <><Link to={`/organization/servers/${encodeURIComponent(s.slug)}`}><strong>{show(s.name, 80)}</strong></Link><br /><span class="small mono">{show(s.url ?? s.slug, 120)}</span></> },
               { title: 'State', cell: s => <Answer server={s} /> },
               { title: 'Last answer', cell: s => <Time at={s.last_seen_at} /> },

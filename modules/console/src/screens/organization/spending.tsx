@@ -103,7 +103,7 @@ export function Budgets(): JSX.Element {
       {!list.data && !list.error && <Waiting />}
       {list.data?.length === 0 && <Empty icon="budgets" title="Nothing bounds the cost of models"><p>A budget stops calls of models when its amount is spent, or warns.</p>{add}</Empty>}
       {list.data && list.data.length > 0 && (
-        <Table label="Budgets" rows={list.data} id={b => b.id} columns={[
+        <Table label="Budgets" rows={list.data} id={b => b.id} from={budgets} columns={[
           { title: 'Budget', kind: 'wide', cell: b => <Meter label={show(b.name, 60)} value={b.spent} max={b.amount} text={`${dollars(b.spent)} of ${dollars(b.amount)} this ${show(b.period)}`} /> },
           { title: 'For', cell: scopeOf },
           { title: 'At its end', cell: b => (!b.enabled ? <Tag tone="quiet">Switched off</Tag> : b.hard_stop ? <Tag tone="warning">Calls stop</Tag> : <Tag tone="quiet">A warning</Tag>) },
@@ -139,7 +139,7 @@ export function Limits(): JSX.Element {
       {!list.data && !list.error && <Waiting />}
       {list.data?.length === 0 && <Empty icon="budgets" title="Nothing bounds the rate of calls"><p>A limit answers calls beyond it with 429 until the minute moves on.</p>{add}</Empty>}
       {list.data && list.data.length > 0 && (
-        <Table label="Limits" rows={list.data} id={l => l.policy.id} columns={[
+        <Table label="Limits" rows={list.data} id={l => l.policy.id} from={`${limits}/status`} columns={[
           { title: 'Limit', kind: 'wide', cell: l => (
             <>
               <strong>{show(l.policy.name, 60)}</strong>
@@ -175,7 +175,8 @@ export function Usage(): JSX.Element {
   const by = parameters.value.get('by') ?? 'model';
   const days = Number(parameters.value.get('days') ?? '30');
   const from = new Date(Math.floor(Date.now() / 3_600_000) * 3_600_000 - days * 86_400_000).toISOString();
-  const sums = useLoad<Usages>(`/api/llm-gateway/admin/usage${query({ group_by: by, from })}`, 30);
+  const path = `/api/llm-gateway/admin/usage${query({ group_by: by, from })}`;
+  const sums = useLoad<Usages>(path, 30);
   const rows = [...sums.data?.data ?? []].sort((a, b) => b.cost - a.cost || b.requests - a.requests);
   const total = rows.reduce((sum, r) => sum + r.cost, 0);
   return (
@@ -189,7 +190,7 @@ export function Usage(): JSX.Element {
       {sums.data && rows.length === 0 && <Empty icon="budgets" title="No model was used in this time" />}
       {rows.length > 0 && (
         <Section title={`${dollars(total)} in all`}>
-          <Table label="Usage" rows={rows} id={r => String(r[by as keyof typeof r] ?? '')} columns={[
+          <Table label="Usage" rows={rows} id={r => String(r[by as keyof typeof r] ?? '')} from={path} columns={[
             { title: groups.find(([id]) => id === by)?.[1] ?? by, kind: 'wide', cell: r => <Meter label={show(String(r[by as keyof typeof r] ?? '') || 'none', 80)} value={r.cost} max={total} text={dollars(r.cost)} /> },
             { title: 'Requests', cell: r => r.requests.toLocaleString('en') },
             { title: 'Tokens in', cell: r => r.input_tokens.toLocaleString('en') },
