@@ -143,6 +143,36 @@ func TestConsoleByKeyboard(t *testing.T) {
 	d.process.checkLog(t)
 }
 
+// TestConsoleFollows checks that held calls and the progress of jobs come by one stream each, without the page asking again.
+func TestConsoleFollows(t *testing.T) {
+	t.Parallel()
+	d := newDevHome(t).start(t)
+	d.connect(t, d.token(t), clientAccount)
+	l := startLooker(t, d.url)
+	l.do("login", "user", clientUser, "path", "/console/approvals")
+	for i := range 2 {
+		held := approvalPage.FindStringSubmatch(d.callTool(t, "delete_issue", fmt.Sprintf(`{"id":%d}`, i+1)))
+		if held == nil {
+			t.Fatal("the call was not held")
+		}
+		l.do("until", "text", "Look and decide")
+		l.do("until", "text", "held call")
+		if status, body := d.asked(t, d.consoleToken(t), http.MethodPost, "/api/approvals/"+held[2]+"/deny", ""); status != http.StatusOK {
+			t.Fatalf("deciding: %d %s", status, body)
+		}
+		l.do("gone", "text", "Look and decide")
+	}
+	l.do("asked", "path", "/api/approvals", "times", 1)
+	policy := d.policyRoutes(t)[0]
+	l.do("login", "user", "admin@example.test", "path", policy)
+	l.do("keyboard", "to", "Replay", "key", "Enter")
+	l.do("until", "text", "newly refused")
+	l.do("asked", "path", "/api/jobs/", "times", 1)
+	l.do("inspect")
+	d.process.stop(t)
+	d.process.checkLog(t)
+}
+
 // TestConsoleFiles checks that a table's file has all of its rows, also those that the screen has not loaded, that no name
 // becomes a formula in it, and that the request of a screen is shown without a token.
 func TestConsoleFiles(t *testing.T) {

@@ -26,6 +26,8 @@ await browser.addInitScript(() => {
 const page = browser.pages()[0] ?? (await browser.newPage());
 page.on('console', message => ['error', 'warning'].includes(message.type()) && complain(`the browser says: ${message.text()} ${message.location().url}`));
 page.on('pageerror', error => complain(`an error in the script: ${error}`));
+let requests = [];
+page.on('request', request => requests.push(new URL(request.url()).pathname));
 let refused = '';
 const complain = what => { if (!refused || !what.includes('status of 403') || !what.includes(refused)) wrong.push(what); };
 
@@ -65,6 +67,7 @@ async function settled() {
 // login logs a user in by the way of the address that they opened, and comes back there.
 async function login({ user, path }) {
   await browser.clearCookies();
+  requests = [];
   await page.goto(gateway + path);
   await page.getByRole('button', { name: user }).click();
   await page.waitForURL(gateway + path);
@@ -126,6 +129,11 @@ const commands = {
   press: async ({ key, text }) => { if (text) await page.keyboard.type(text); if (key) await page.keyboard.press(key); },
   option: ({ text }) => page.getByRole('option', { selected: true }).filter({ hasText: text }).waitFor(),
   at: async ({ path }) => { await page.waitForURL(url => url.pathname.startsWith(path)); await settled(); },
+  // asked checks that the page has sent so many requests to a path since its last login.
+  asked: ({ path, times }) => {
+    const sent = requests.filter(to => to.startsWith(path)).length;
+    if (sent !== times) complain(`${sent} requests to ${path}, not ${times}`);
+  },
   inspect: () => inspect(page.url()),
   picture: async ({ path }) => { if (path) await page.screenshot({ path, fullPage: true }); },
   forget: async () => { await browser.clearCookies(); await page.reload(); },

@@ -1,6 +1,7 @@
 package platformapi
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 
@@ -12,9 +13,10 @@ import (
 )
 
 var (
-	errNoApproval     = routes.Refused(gateway.ApprovalNotFound, "Approval not found")
-	errApprovalCaller = routes.Refused(gateway.Forbidden, "Your own agent made this call, and its policy lets other people decide on it: you cannot")
-	errApprovalClient = routes.Refused(gateway.Forbidden,
+	errNoApproval      = routes.Refused(gateway.ApprovalNotFound, "Approval not found")
+	errNotOwnApprovals = routes.Refused(gateway.Forbidden, "Only administrators and auditors see the held calls of others: leave user_id out")
+	errApprovalCaller  = routes.Refused(gateway.Forbidden, "Your own agent made this call, and its policy lets other people decide on it: you cannot")
+	errApprovalClient  = routes.Refused(gateway.Forbidden,
 		"Decide on the page /approvals, or with a token of a client that the configuration names for it (approval_clients): never with that of the agent that asked, nor without a user")
 )
 
@@ -67,7 +69,7 @@ func (q *request) approvalView(a storage.Approval) (approvalView, error) {
 }
 
 // listApprovals lists the caller's held calls; administrators and auditors see those of all users. waiting_for=me lists
-// those of others on which the caller decides.
+// those of others on which the caller decides. As an event stream it goes on to send the page when it changes.
 func listApprovals(q *request) (any, error) {
 	filter := storage.ApprovalFilter{OrganizationID: q.Organization(), Page: q.Page()}
 	if !q.May(routes.Auditor) {
@@ -78,8 +80,15 @@ func listApprovals(q *request) (any, error) {
 		filter.Status = append(filter.Status, storage.ApprovalStatus(word))
 	}
 	forMe := len(q.Query.Enums("waiting_for", "me")) > 0
+	named := q.Query.UUID("user_id", 0)
 	if err := q.Shape(); err != nil {
 		return nil, err
+	}
+	if named.Set() {
+		if named.Value != q.Call.Caller.UserID && !q.May(routes.Auditor) {
+			return nil, errNotOwnApprovals
+		}
+		filter.UserID = named.Value
 	}
 	list := func() (storage.Page[storage.Approval], error) { return q.Core.Approvals.Approvals(q.Context(), filter) }
 	if forMe { // all of them are pending
@@ -87,19 +96,29 @@ func listApprovals(q *request) (any, error) {
 			return q.Core.Approvals.Foreign(q.Context(), q.Call.Party().Decider(), filter.Page)
 		}
 	}
-	page, err := list()
-	if err != nil {
-		return nil, err
-	}
-	views := storage.Page[approvalView]{Total: page.Total}
-	for _, a := range page.Items {
-		v, err := q.approvalView(a)
+	look := func() (any, error) {
+		page, err := list()
 		if err != nil {
 			return nil, err
 		}
-		views.Items = append(views.Items, v)
+		views := storage.Page[approvalView]{Total: page.Total}
+		for _, a := range page.Items {
+			v, err := q.approvalView(a)
+			if err != nil {
+				return nil, err
+			}
+			views.Items = append(views.Items, v)
+		}
+		return viewPage(filter.Page, views, func(v approvalView) approvalView { return v }), nil
 	}
-	return viewPage(filter.Page, views, func(v approvalView) approvalView { return v }), nil
+	now, err := look()
+	if err != nil || !q.Prefers(routes.Events) {
+		return now, err
+	}
+	return q.Follow("approvals", routes.Seen{View: now}, func(context.Context) (routes.Seen, error) {
+		now, err := look()
+		return routes.Seen{View: now}, err
+	}), nil
 }
 
 func getApproval(q *request) (any, error) {

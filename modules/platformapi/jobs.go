@@ -1,25 +1,15 @@
 package platformapi
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"net/http"
 	"time"
 
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/gateway"
-	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/ops/jobs"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
-)
-
-// These are the times of event streams about jobs.
-const (
-	jobLookEvery = time.Second
-	jobHeartbeat = 15 * time.Second
 )
 
 var errNoJob = routes.Refused(gateway.NotFound, "Job not found")
@@ -99,54 +89,12 @@ func cancelJob(q *request) (any, error) {
 	return routes.ViewJob(j), nil
 }
 
-// followJob writes the states of a job as events, until it is over, or the right to read it ends.
+// followJob sends the states of a job, until it is over, or the right to read it ends.
 func (q *request) followJob(j storage.Job) routes.Streamed {
-	return func(w http.ResponseWriter) error {
-		ctx, done := q.Call.Streams().Open(q.Context(), streams.Listen)
-		defer done()
-		if reason, ended := streams.EndedFor(ctx); ended {
-			q.Call.Streams().WriteEnded(w, q.HTTP, reason)
-			return nil
-		}
-		h := w.Header()
-		h.Set("Content-Type", routes.Events)
-		h.Set("Cache-Control", "no-cache, no-transform")
-		h.Set("X-Accel-Buffering", "no")
-		w.WriteHeader(http.StatusOK)
-		out := http.NewResponseController(w)
-		look, beat := time.NewTicker(jobLookEvery), time.NewTicker(jobHeartbeat)
-		defer look.Stop()
-		defer beat.Stop()
-		var said []byte
-		for {
-			text, err := json.Marshal(routes.ViewJob(j))
-			if err != nil {
-				return nil //nolint:nilerr // not reached: a view is always encodable
-			}
-			var written error
-			if !bytes.Equal(text, said) {
-				said = text
-				_, written = w.Write(append(append([]byte("event: job\ndata: "), text...), "\n\n"...))
-			}
-			if flushed := out.Flush(); written != nil || flushed != nil || j.State.Over() {
-				return nil
-			}
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-beat.C:
-				if _, err := w.Write([]byte(": still there\n\n")); err != nil {
-					return nil //nolint:nilerr // the client has gone
-				}
-			case <-look.C:
-				if now, err := q.readJob(ctx, j.ID); err == nil {
-					j = now
-				} else if errors.Is(err, errNoJob) {
-					return nil
-				}
-			}
-		}
-	}
+	return q.Follow("job", routes.Seen{View: routes.ViewJob(j), Last: j.State.Over()}, func(ctx context.Context) (routes.Seen, error) {
+		now, err := q.readJob(ctx, j.ID)
+		return routes.Seen{View: routes.ViewJob(now), Last: now.State.Over()}, err
+	})
 }
 
 // replaySpan is the time before now whose calls are judged unless the request says since when.

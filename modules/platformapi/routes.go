@@ -200,7 +200,7 @@ var table = routes.MustTable(
 		Gives("Cancels a job that is not over.", routes.JobView{}),
 
 	routes.At(http.MethodGet, approvalsPath, routes.User, routes.OwnOrganization, routes.AuditRead, listApprovals).
-		Gives("Lists held calls: your own, or those of all users for administrators and auditors.", pageView[approvalView]{}),
+		Gives("Lists held calls: your own, or those of all users for administrators and auditors. As an event stream, sends the page again when it changes.", pageView[approvalView]{}).Or(routes.Events),
 	routes.At(http.MethodGet, approvalPath, routes.User, routes.OwnOrganization, routes.AuditRead, getApproval).
 		Gives("Shows a held call.", approvalView{}),
 	routes.At(http.MethodPost, approvalPath+"/approve", routes.User, routes.OwnOrganization, routes.AuditApproval, approveCall).

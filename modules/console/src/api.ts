@@ -69,12 +69,12 @@ async function authorize(): Promise<void> {
   return asking;
 }
 
-async function send(method: string, path: string, body?: unknown): Promise<Response> {
-  const headers: Record<string, string> = { Accept: 'application/json' };
+async function send(method: string, path: string, body?: unknown, follow?: AbortSignal): Promise<Response> {
+  const headers: Record<string, string> = { Accept: follow ? 'text/event-stream' : 'application/json' };
   if (token && path !== '/console/token') headers['Authorization'] = `Bearer ${token}`;
   if (body !== undefined) headers['Content-Type'] = 'application/json';
   try {
-    return await fetch(path, { method, headers, body: body === undefined ? null : JSON.stringify(body), cache: 'no-store', redirect: 'error' });
+    return await fetch(path, { method, headers, body: body === undefined ? null : JSON.stringify(body), cache: 'no-store', redirect: 'error', signal: follow ?? null });
   } catch {
     throw new Failure(0, 'The gateway does not answer.', `${method} ${path}`, '');
   }
@@ -131,18 +131,39 @@ export async function call<T>(method: string, path: string, body?: unknown): Pro
   }
 }
 
+const named = (method: string, path: string): string => `${method} ${path.split('?')[0] ?? path}`;
+
 /** once sends a request. A token that has ended meanwhile is replaced once. */
-async function once<T>(method: string, path: string, body?: unknown): Promise<T> {
-  const request = `${method} ${path.split('?')[0] ?? path}`;
+const once = async <T>(method: string, path: string, body?: unknown): Promise<T> => read<T>(await answered(method, path, body), named(method, path));
+
+async function answered(method: string, path: string, body?: unknown, follow?: AbortSignal): Promise<Response> {
   await authorize();
-  let response = await send(method, path, body);
+  let response = await send(method, path, body, follow);
   if (response.status === 401) {
     token = '';
     await authorize();
-    response = await send(method, path, body);
+    response = await send(method, path, body, follow);
     if (response.status === 401) loggedOut.value = true;
   }
-  return read<T>(response, request);
+  return response;
+}
+
+/** follow reads an address of the API as an event stream until it ends, and gives the data of each event to seen. */
+export async function follow<T>(path: string, seen: (data: T) => void, until: AbortSignal): Promise<void> {
+  const response = await answered('GET', path, undefined, until);
+  if (!response.ok || !response.body) return read(response, named('GET', path));
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = '';
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const events = (text + value).split('\n\n');
+    text = events.pop() ?? '';
+    for (const event of events) {
+      const data = event.split('\n').filter(line => line.startsWith('data: ')).map(line => line.slice(6)).join('\n');
+      if (data) seen(JSON.parse(data) as T);
+    }
+  }
 }
 
 /** query writes the parameters of an address, without those that say nothing. */

@@ -1,14 +1,14 @@
 // What all screens know: who the reader is, and which of their calls wait.
 import { call } from './api';
-import { everything, useLoad, type Loaded } from './load';
-import type { Approval, Entry, Me, Right, Server } from './types';
+import { everything, useFollow, useLoad, type Loaded } from './load';
+import type { Approval, Entry, Me, Page, Right, Server } from './types';
 
 export const useMe = (): Loaded<Me> => useLoad<Me>('/api/me');
 
-/** useHeld gives the reader's own held calls, and looks for new ones while the page is seen. Administrators get those of others too. */
-export function useHeld(me: Me | undefined): Loaded<Approval[]> & { reload: () => Promise<void> } {
-  const held = useLoad<Approval[]>('/api/approvals?status=pending', 5, path => everything<Approval>(path));
-  return { ...held, data: held.data?.filter(a => a.user_id === me?.user.id) };
+/** useHeld follows the reader's own held calls. */
+export function useHeld(me: Me | undefined): Loaded<Approval[]> {
+  const held = useFollow<Page<Approval>>(me ? `/api/approvals?status=pending&limit=100&user_id=${me.user.id}` : '');
+  return { ...held, data: held.data?.data };
 }
 
 /** useServers gives all servers of the organization, with the reader's connection to each. */

@@ -1,11 +1,10 @@
 // My approvals: the reader's held calls. The decision is made on the gateway's own page, which runs no script.
 import type { JSX } from 'preact';
-import { useLoad } from '../load';
-import { everything } from '../load';
+import { everything, useFollow, useLoad } from '../load';
 import { parameters } from '../router';
 import { useHeld, useMe, useServers } from '../session';
 import { show, words } from '../text';
-import type { Approval } from '../types';
+import type { Approval, Page } from '../types';
 import { Empty, Problem, Screen, Tag, Waiting, type Tone } from '../ui/basics';
 import { Json } from '../ui/code';
 import { Table } from '../ui/table';
@@ -17,7 +16,7 @@ const tones: Record<Approval['status'], Tone> = { pending: 'warning', approved: 
 function Waits(): JSX.Element {
   const held = useHeld(useMe().data);
   const servers = useServers();
-  if (held.error) return <Problem error={held.error} retry={() => { void held.reload(); }} />;
+  if (held.error && !held.data) return <Problem error={held.error} />;
   if (!held.data) return <Waiting />;
   if (held.data.length === 0) {
     return <Empty icon="approvals" title="No call waits for you"><p>When a policy asks for your agreement, the call waits here until you have decided.</p></Empty>;
@@ -38,13 +37,13 @@ function Waits(): JSX.Element {
 
 /** Others lists the held calls of others on which the reader may decide. */
 function Others(): JSX.Element {
-  const waiting = useLoad<Approval[]>('/api/approvals?waiting_for=me', 5, path => everything<Approval>(path));
+  const waiting = useFollow<Page<Approval>>('/api/approvals?waiting_for=me&limit=100');
   const servers = useServers();
-  if (waiting.error) return <Problem error={waiting.error} retry={() => { void waiting.reload(); }} />;
+  if (waiting.error && !waiting.data) return <Problem error={waiting.error} />;
   if (!waiting.data) return <Waiting />;
-  if (waiting.data.length === 0) return <Empty icon="approvals" title="No call of others waits for you"><p>A policy can name you, or a group of yours, to decide on the calls of others.</p></Empty>;
+  if (waiting.data.data.length === 0) return <Empty icon="approvals" title="No call of others waits for you"><p>A policy can name you, or a group of yours, to decide on the calls of others.</p></Empty>;
   return (
-    <Table label="Calls of others" rows={waiting.data} id={a => a.id} columns={[
+    <Table label="Calls of others" rows={waiting.data.data} id={a => a.id} columns={[
       { title: 'Tool', kind: 'wide', cell: a => <><span class="mono">{show(a.tool, 80)}</span><br /><span class="small">{show(servers.data?.find(s => s.id === a.mcp_server_id)?.name ?? '', 80)}</span></> },
       { title: 'Asked by', cell: a => show(a.client, 60) },
       { title: 'Asked', cell: a => <Time at={a.created_at} /> },

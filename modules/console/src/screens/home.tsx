@@ -52,7 +52,7 @@ export function Home(): JSX.Element {
   return (
     <Screen title={me ? `Hello, ${show(me.user.name ?? nameOf(me).split('@')[0], 40)}` : 'Home'} about="What needs you now, and what happened with your name.">
       <Section title="Needs you">
-        {failed && <Problem error={failed} retry={() => { void held.reload(); void servers.reload(); }} />}
+        {failed && <Problem error={failed} retry={() => { void servers.reload(); }} />}
         {!known && !failed && <Waiting rows={2} />}
         {needs.length > 0 && (
           <ul class="needs">

@@ -1,6 +1,6 @@
 // The overview: how each part of the gateway is, which calls are held, and what comes near its bound.
 import type { JSX } from 'preact';
-import { useLoad } from '../../load';
+import { useFollow, useLoad } from '../../load';
 import type { BudgetSetting, LimitStatus } from '../../organization';
 import { Link } from '../../router';
 import { can, useMe, useServers } from '../../session';
@@ -34,7 +34,7 @@ function Parts(): JSX.Element {
 
 /** Held lists the held calls of everybody. */
 function Held(): JSX.Element | null {
-  const held = useLoad<Page<Approval>>('/api/approvals?status=pending&limit=10', 5);
+  const held = useFollow<Page<Approval>>('/api/approvals?status=pending&limit=10');
   const servers = useServers();
   if (!held.data) return held.error ? <Problem error={held.error} /> : <Waiting rows={1} />;
   if (held.data.data.length === 0) return <p class="calm"><Icon name="check" />No call is held.</p>;

@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { call, Failure } from '../../api';
-import { useLoad } from '../../load';
+import { useFollow, useLoad } from '../../load';
 import type { Explanation, Policy, Tool } from '../../organization';
 import { go, Link, parameters } from '../../router';
 import { can, useMe } from '../../session';
@@ -128,13 +128,15 @@ interface Job {
   result: { calls: number; same: number; newly_denied: number; newly_allowed: number; newly_asking: number; not_judged: { calls: number }; groups: { kind: string; name?: string; former_decision: string; new_decision: string; calls: number }[] } | null;
 }
 
+const goesOn = (job: Job): boolean => job.state === 'queued' || job.state === 'running';
+
 /** Replay judges the recorded calls of the last days by the saved policy, and shows what it would have changed. */
 function Replay({ policy }: { policy: Policy }): JSX.Element {
   const [started, setStarted] = useState<Job>();
   const [error, setError] = useState<Failure>();
-  const now = useLoad<Job | undefined>(started ? `/api/jobs/${started.id}` : '', started ? 1 : 0, path => (path ? call<Job>('GET', path) : Promise.resolve(undefined)));
+  const now = useFollow<Job>(started ? `/api/jobs/${started.id}` : '', job => !goesOn(job));
   const job = now.data ?? started;
-  const runs = job !== undefined && (job.state === 'queued' || job.state === 'running');
+  const runs = job !== undefined && goesOn(job);
   const start = async (days: number): Promise<void> => {
     setError(undefined);
     try {
