@@ -30,6 +30,7 @@ var organizationRoutes = []string{
 	"/console/organization/servers/demo", "/console/organization/servers/demo?tab=tools", "/console/organization/servers/demo?tab=connections",
 	"/console/organization/servers/demo?tab=policies", "/console/organization/policies", "/console/organization/policies/new",
 	"/console/organization/agents", "/console/organization/people", "/console/organization/audit", "/console/organization/audit?decision=deny",
+	"/console/organization/models", "/console/organization/models?tab=smart", "/console/organization/models?tab=providers",
 	"/console/organization/limits", "/console/organization/budgets", "/console/organization/usage",
 }
 
@@ -49,7 +50,7 @@ func TestConsoleScreens(t *testing.T) {
 		user, as string
 		routes   []string
 	}
-	visits := []visit{{clientUser, "user", consoleRoutes}, {"admin@example.test", "admin", slices.Concat(organizationRoutes, d.policyRoutes(t), d.personRoutes(t))}}
+	visits := []visit{{clientUser, "user", consoleRoutes}, {"admin@example.test", "admin", slices.Concat(organizationRoutes, d.policyRoutes(t), d.personRoutes(t), []string{d.smartRoute(t)})}}
 	if os.Getenv("DURWARD_CONSOLE") == "all" {
 		visits[1].routes = append(visits[1].routes, consoleRoutes...)
 		visits = append(visits, visit{"eve@rival.test", "empty", slices.Concat(consoleRoutes, organizationRoutes)})
@@ -85,6 +86,17 @@ func TestConsoleScreens(t *testing.T) {
 func (d *dev) policyRoutes(t *testing.T) []string {
 	t.Helper()
 	return d.routesOf(t, "/api/v2/policies", "/console/organization/policies/")
+}
+
+// smartRoute returns the screen of the smart model that development mode begins with.
+func (d *dev) smartRoute(t *testing.T) string {
+	t.Helper()
+	var all []struct{ ID string }
+	status, body := d.api(t, d.tokenOf(t, "admin@example.test"), http.MethodGet, "/api/llm-gateway/admin/smart-models")
+	if err := json.Unmarshal([]byte(body), &all); err != nil || status != http.StatusOK || len(all) != 1 {
+		t.Fatalf("smart models: %d %s: %v", status, body, err)
+	}
+	return "/console/organization/models/" + all[0].ID
 }
 
 // personRoutes returns the screens of the people whom the gateway has seen.
@@ -169,6 +181,41 @@ func TestConsoleFollows(t *testing.T) {
 	l.do("until", "text", "newly refused")
 	l.do("asked", "path", "/api/jobs/", "times", 1)
 	l.do("inspect")
+	d.process.stop(t)
+	d.process.checkLog(t)
+}
+
+// TestConsoleModels makes an alias and deletes it, and has a smart model choose, by keyboard alone.
+func TestConsoleModels(t *testing.T) {
+	t.Parallel()
+	d := newDevHome(t).start(t)
+	l := startLooker(t, d.url)
+	l.do("login", "user", "admin@example.test", "path", "/console/organization/models")
+	l.do("keyboard", "to", "New alias", "key", "Enter")
+	l.do("keyboard", "to", "Alias", "text", "another")
+	l.do("keyboard", "to", "Model", "text", "demo-small")
+	l.do("inspect")
+	l.do("keyboard", "to", "Make the alias", "key", "Enter")
+	l.do("until", "text", "Make the alias: done.")
+	const mappings = "/api/llm-gateway/admin/model-mappings"
+	if status, body := d.api(t, d.tokenOf(t, "admin@example.test"), http.MethodGet, mappings); status != http.StatusOK || !strings.Contains(body, `"model_alias":"another"`) {
+		t.Errorf("the alias was not made: %d %s", status, body)
+	}
+	l.do("keyboard", "to", "Delete another", "key", "Enter")
+	l.do("keyboard", "to", "Delete it", "key", "Enter")
+	l.do("until", "text", "another is deleted.")
+	if status, body := d.api(t, d.tokenOf(t, "admin@example.test"), http.MethodGet, mappings); status != http.StatusOK || strings.Contains(body, `"model_alias":"another"`) {
+		t.Errorf("the alias was not deleted: %d %s", status, body)
+	}
+	l.do("login", "user", "admin@example.test", "path", d.smartRoute(t))
+	l.do("keyboard", "to", "What somebody asks", "text", "Good morning!")
+	l.do("keyboard", "to", "Choose", "key", "Enter")
+	l.do("until", "text", "It would go to small, slot 0")
+	l.do("keyboard", "to", "Examples", "text", "0: Good morning!\n2: Prove that there are infinitely many primes.\n0: Prove: a\n")
+	l.do("keyboard", "to", "Evaluate", "key", "Enter")
+	l.do("until", "text", "2 examples went to the right slot, 0 too low, 1 too high.")
+	l.do("inspect")
+	l.do("picture", "path", l.picture("smart"))
 	d.process.stop(t)
 	d.process.checkLog(t)
 }

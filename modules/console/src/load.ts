@@ -121,6 +121,9 @@ export function useFollow<T>(path: string, over: (data: T) => boolean = () => fa
   return at.value;
 }
 
+/** goesOn reports whether a job is not over. */
+export const goesOn = (job: { state: string }): boolean => job.state === 'queued' || job.state === 'running';
+
 /** most is the number of pages that are read of a list at once. */
 const most = 10;
 

@@ -13,6 +13,7 @@ import { Server } from './screens/server';
 import { Servers } from './screens/servers';
 import { Agents } from './screens/organization/agents';
 import { AuditLog } from './screens/organization/audit';
+import { Models } from './screens/organization/models';
 import { NewServer } from './screens/organization/newserver';
 import { Overview } from './screens/organization/overview';
 import { People, Person } from './screens/organization/people';
@@ -21,6 +22,7 @@ import { NewPolicy, PolicyScreen } from './screens/organization/policy';
 import { Review } from './screens/organization/review';
 import { OrganizationServerScreen } from './screens/organization/server';
 import { OrganizationServers } from './screens/organization/servers';
+import { SmartModelScreen } from './screens/organization/smartmodel';
 import { Budgets, Limits, Usage } from './screens/organization/spending';
 
 export interface ScreenEntry {
@@ -53,6 +55,8 @@ export const screens: ScreenEntry[] = [
   { path: '/organization/policies/:id', title: 'Policy', needs: staff, show: PolicyScreen },
   { path: '/organization/tools', title: 'Tools to review', group: 'Organization', icon: 'check', needs: ['edit_policies'], show: Review },
   { path: '/organization/agents', title: 'Agents', group: 'Organization', icon: 'agents', needs: staff, show: Agents },
+  { path: '/organization/models', title: 'Models', group: 'Organization', icon: 'gear', needs: ['read_everything'], show: Models },
+  { path: '/organization/models/:id', title: 'Smart model', needs: ['read_everything'], show: SmartModelScreen },
   { path: '/organization/people', title: 'People', group: 'Organization', icon: 'people', needs: ['read_everything'], show: People },
   { path: '/organization/people/:id', title: 'Person', needs: ['read_everything'], show: Person },
   { path: '/organization/audit', title: 'Audit', group: 'Watch', icon: 'audit', needs: ['read_everything'], show: AuditLog },

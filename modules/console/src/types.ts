@@ -131,6 +131,15 @@ export interface Calls {
   searched_from: string | null;
 }
 
+/** Job is work that takes longer than a request. */
+export interface Job<Result> {
+  id: string;
+  state: string;
+  progress: { done: number; total: number };
+  problem: string | null;
+  result: Result | null;
+}
+
 export interface ApiKey {
   id: string;
   name: string;

@@ -2,12 +2,12 @@
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { call, Failure } from '../../api';
-import { useFollow, useLoad } from '../../load';
+import { goesOn, useFollow, useLoad } from '../../load';
 import type { Explanation, Policy, Tool } from '../../organization';
 import { go, Link, parameters } from '../../router';
 import { can, useMe } from '../../session';
 import { count, show, words } from '../../text';
-import type { Page } from '../../types';
+import type { Job, Page } from '../../types';
 import { Empty, Problem, Screen, Section, Tag, Waiting } from '../../ui/basics';
 import { Confirm } from '../../ui/dialog';
 import { Time } from '../../ui/time';
@@ -120,27 +120,27 @@ function Explain({ policy }: { policy: Policy }): JSX.Element {
   );
 }
 
-interface Job {
-  id: string;
-  state: string;
-  progress: { done: number; total: number };
-  problem: string | null;
-  result: { calls: number; same: number; newly_denied: number; newly_allowed: number; newly_asking: number; not_judged: { calls: number }; groups: { kind: string; name?: string; former_decision: string; new_decision: string; calls: number }[] } | null;
+interface Replayed {
+  calls: number;
+  same: number;
+  newly_denied: number;
+  newly_allowed: number;
+  newly_asking: number;
+  not_judged: { calls: number };
+  groups: { kind: string; name?: string; former_decision: string; new_decision: string; calls: number }[];
 }
-
-const goesOn = (job: Job): boolean => job.state === 'queued' || job.state === 'running';
 
 /** Replay judges the recorded calls of the last days by the saved policy, and shows what it would have changed. */
 function Replay({ policy }: { policy: Policy }): JSX.Element {
-  const [started, setStarted] = useState<Job>();
+  const [started, setStarted] = useState<Job<Replayed>>();
   const [error, setError] = useState<Failure>();
-  const now = useFollow<Job>(started ? `/api/jobs/${started.id}` : '', job => !goesOn(job));
+  const now = useFollow<Job<Replayed>>(started ? `/api/jobs/${started.id}` : '', job => !goesOn(job));
   const job = now.data ?? started;
   const runs = job !== undefined && goesOn(job);
   const start = async (days: number): Promise<void> => {
     setError(undefined);
     try {
-      setStarted(await call<Job>('POST', `/api/v2/policies/${policy.id}/replay`, { since: new Date(Date.now() - days * 86_400_000).toISOString() }));
+      setStarted(await call<Job<Replayed>>('POST', `/api/v2/policies/${policy.id}/replay`, { since: new Date(Date.now() - days * 86_400_000).toISOString() }));
     } catch (failed) {
       if (!(failed instanceof Failure)) throw failed;
       setError(failed);

@@ -1,17 +1,16 @@
 // Limits, budgets and usage: what bounds models and calls, how full it is, and where the cost comes from.
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import { call, Failure, query } from '../../api';
+import { query } from '../../api';
 import { useLoad } from '../../load';
 import type { BudgetSetting, LimitStatus, Usages } from '../../organization';
 import { parameters, set } from '../../router';
 import { can, useMe } from '../../session';
 import { show, words } from '../../text';
 import { Empty, Meter, Problem, Screen, Section, Tag, Waiting } from '../../ui/basics';
-import { Confirm, Dialog } from '../../ui/dialog';
 import { Icon } from '../../ui/icons';
+import { Delete, Make, type Ending } from '../../ui/object';
 import { Table } from '../../ui/table';
-import { toast } from '../../ui/toast';
 
 const budgets = '/api/llm-gateway/admin/budgets';
 const limits = '/api/llm-gateway/admin/rate-limits';
@@ -40,54 +39,6 @@ function scoped(fields: FormData): Record<string, string | null> {
   const type = String(fields.get('scope_type'));
   const name = String(fields.get('scope') ?? '').trim() || null;
   return type === 'group' || type === 'model_alias' ? { scope_type: type, scope_value: name } : { scope_type: type, scope_id: type === 'org' ? null : name };
-}
-
-function Make({ title, act, path, body, close, made, children }: {
-  title: string; act: string; path: string; body: (fields: FormData) => unknown; close: () => void; made: () => Promise<void>; children: JSX.Element;
-}): JSX.Element {
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<Failure>();
-  const make = async (form: HTMLFormElement): Promise<void> => {
-    setBusy(true);
-    setError(undefined);
-    try {
-      await call('POST', path, body(new FormData(form)));
-      toast(`${act}: done.`);
-      await made();
-      close();
-    } catch (failed) {
-      if (!(failed instanceof Failure)) throw failed;
-      setError(failed);
-      setBusy(false);
-    }
-  };
-  return (
-    <Dialog title={title} close={close}>
-      <form onSubmit={event => { event.preventDefault(); void make(event.currentTarget); }}>
-        <label for="itsname">Name</label>
-        <input id="itsname" name="name" required maxLength={255} autocomplete="off" />
-        {children}
-        {error && <Problem error={error} />}
-        <div class="buttons"><button type="button" onClick={close}>Cancel</button><button type="submit" class="main" disabled={busy}>{act}</button></div>
-      </form>
-    </Dialog>
-  );
-}
-
-/** Ending is what somebody is about to delete. */
-interface Ending {
-  id: string;
-  name: string;
-}
-
-function Delete({ what, path, effect, close, done }: { what: Ending; path: string; effect: string; close: () => void; done: () => Promise<void> }): JSX.Element {
-  return (
-    <Confirm title={`Delete ${show(what.name, 60)}?`} act="Delete it" close={close} run={async () => {
-      await call('DELETE', `${path}/${what.id}`);
-      toast(`${show(what.name, 60)} is deleted.`);
-      await done();
-    }}><p>{effect}</p></Confirm>
-  );
 }
 
 export function Budgets(): JSX.Element {

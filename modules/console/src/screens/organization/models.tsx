@@ -1,0 +1,185 @@
+// The models of the organization: who serves them, the names that clients use, and the names that choose by the request.
+import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
+import { useLoad } from '../../load';
+import { Link, parameters } from '../../router';
+import { can, useMe } from '../../session';
+import { show } from '../../text';
+import { Empty, Problem, Screen, Tag, Waiting } from '../../ui/basics';
+import { Icon } from '../../ui/icons';
+import { Delete, Make, type Ending } from '../../ui/object';
+import { Table } from '../../ui/table';
+import { Tabs } from '../../ui/tabs';
+
+const admin = '/api/llm-gateway/admin';
+
+export interface SmartModel {
+  id: string;
+  model_alias: string;
+  description: string;
+  enabled: boolean;
+  determiner_model_alias: string | null;
+  slots: { model_alias: string; label: string }[];
+  context_breakpoints: number[];
+  default_slot_on_failure: number;
+  sticky: boolean;
+}
+
+interface Provider {
+  id: string;
+  name: string;
+  kind: string;
+  source: string;
+  base_url: string | null;
+  has_api_key: boolean;
+}
+
+interface Mapping {
+  id: string;
+  model_alias: string;
+  description: string;
+  targets: { provider_id: string; model: string; weight: number }[];
+  fallbacks: string[];
+}
+
+const text = (fields: FormData, name: string): string => String(fields.get(name) ?? '').trim();
+
+/** lines reads a list of a form, with an entry on each line. */
+const lines = (fields: FormData, name: string): string[] => text(fields, name).split('\n').map(line => line.trim()).filter(Boolean);
+
+const useProviders = (): ReturnType<typeof useLoad<Provider[]>> => useLoad<Provider[]>(`${admin}/providers`);
+
+/** List is a tab: its rows, or what to do while there are none. */
+function List<T>({ list, icon, empty, hint, add, children }: {
+  list: ReturnType<typeof useLoad<T[]>>; icon: 'servers' | 'agents'; empty: string; hint: string; add: JSX.Element | undefined; children: (rows: T[]) => JSX.Element;
+}): JSX.Element {
+  if (list.error) return <Problem error={list.error} retry={() => { void list.reload(); }} />;
+  if (!list.data) return <Waiting />;
+  if (list.data.length === 0) return <Empty icon={icon} title={empty}><p>{hint}</p>{add}</Empty>;
+  return <>{add && <div class="buttons start spaced">{add}</div>}{children(list.data)}</>;
+}
+
+const Add = ({ act, open }: { act: string; open: () => void }): JSX.Element => <button type="button" class="main" onClick={open}><Icon name="plus" />{act}</button>;
+
+const End = ({ name, end }: { name: string; end: () => void }): JSX.Element => <button type="button" class="quiet danger" onClick={end}>Delete<span class="unseen"> {show(name, 60)}</span></button>;
+
+function Providers({ administers }: { administers: boolean }): JSX.Element {
+  const list = useProviders();
+  const [making, setMaking] = useState(false);
+  const [ending, setEnding] = useState<Ending>();
+  const add = administers ? <Add act="New provider" open={() => { setMaking(true); }} /> : undefined;
+  return (
+    <>
+      <List list={list} icon="servers" empty="Nobody serves models yet" hint="A provider is an account at OpenAI, Anthropic or a server of yours that speaks like them." add={add}>
+        {rows => (
+          <Table label="Providers" rows={rows} id={p => p.id} from={`${admin}/providers`} columns={[
+            { title: 'Provider', kind: 'wide', cell: p => <><strong>{show(p.name, 80)}</strong>{p.base_url && <><br /><span class="small mono">{show(p.base_url, 120)}</span></>}</> },
+            { title: 'Speaks like', cell: p => show(p.kind) },
+            { title: 'Key', cell: p => (p.has_api_key ? <Tag tone="good">Has one</Tag> : <Tag tone="quiet">None</Tag>) },
+            { title: 'Made', cell: p => (p.source === 'config' ? 'in the configuration' : 'here') },
+            { title: 'Acts', kind: 'end', cell: p => administers && p.source !== 'config' && <End name={p.name} end={() => { setEnding(p); }} /> },
+          ]} />
+        )}
+      </List>
+      {making && (
+        <Make title="New provider" act="Make the provider" path={`${admin}/providers`} close={() => { setMaking(false); }} made={list.reload}
+          body={f => ({ name: text(f, 'name'), kind: text(f, 'kind'), base_url: text(f, 'url') || null, api_key: text(f, 'key') || null })}>
+          <>
+            <label for="kind">Speaks like</label><select id="kind" name="kind"><option value="openai">OpenAI</option><option value="anthropic">Anthropic</option></select>
+            <label for="url">Address</label><input id="url" name="url" type="url" autocomplete="off" placeholder="empty: its own" />
+            <label for="key">API key</label><input id="key" name="key" type="password" autocomplete="off" aria-describedby="keyhint" />
+            <p id="keyhint" class="small hint">It is kept encrypted, and never shown again.</p>
+          </>
+        </Make>
+      )}
+      {ending && <Delete what={ending} path={`${admin}/providers`} effect="Its key is forgotten. A provider that an alias uses stays." close={() => { setEnding(undefined); }} done={list.reload} />}
+    </>
+  );
+}
+
+function Aliases({ administers }: { administers: boolean }): JSX.Element {
+  const list = useLoad<Mapping[]>(`${admin}/model-mappings`);
+  const providers = useProviders();
+  const [making, setMaking] = useState(false);
+  const [ending, setEnding] = useState<Ending>();
+  const add = administers ? <Add act="New alias" open={() => { setMaking(true); }} /> : undefined;
+  const providerOf = (id: string): string => show(providers.data?.find(p => p.id === id)?.name ?? id, 60);
+  return (
+    <>
+      <List list={list} icon="agents" empty="The organization has no alias of its own" hint="An alias is the name that clients use for a model. Those of the configuration work too, and are not in this list." add={add}>
+        {rows => (
+          <Table label="Aliases" rows={rows} id={m => m.id} from={`${admin}/model-mappings`} columns={[
+            { title: 'Alias', kind: 'wide', cell: m => <><strong class="mono">{show(m.model_alias, 80)}</strong>{m.description && <><br /><span class="small">{show(m.description, 160)}</span></>}</> },
+            { title: 'Goes to', cell: m => m.targets.map(t => <div key={`${t.provider_id} ${t.model}`}><span class="mono">{show(t.model, 80)}</span> <span class="small">at {providerOf(t.provider_id)}{m.targets.length > 1 && `, weight ${t.weight}`}</span></div>) },
+            { title: 'When it fails', cell: m => show(m.fallbacks.join(', '), 120) || <span class="muted">an error</span> },
+            { title: 'Acts', kind: 'end', cell: m => administers && <End name={m.model_alias} end={() => { setEnding({ id: m.id, name: m.model_alias }); }} /> },
+          ]} />
+        )}
+      </List>
+      {making && (
+        <Make title="New alias" named="Alias" act="Make the alias" path={`${admin}/model-mappings`} close={() => { setMaking(false); }} made={list.reload}
+          body={f => ({ model_alias: text(f, 'name'), description: text(f, 'about'), targets: [{ provider_id: text(f, 'provider'), model: text(f, 'model') }], fallbacks: lines(f, 'fallbacks') })}>
+          <>
+            <label for="provider">Provider</label><select id="provider" name="provider" required>{providers.data?.map(p => <option key={p.id} value={p.id}>{show(p.name, 60)}</option>)}</select>
+            <label for="model">Model</label><input id="model" name="model" required maxLength={255} autocomplete="off" placeholder="as the provider names it" />
+            <label for="about">What it is for</label><input id="about" name="about" maxLength={1000} autocomplete="off" />
+            <label for="fallbacks">Aliases to try when it fails</label><textarea id="fallbacks" name="fallbacks" rows={2} placeholder="one on each line" />
+          </>
+        </Make>
+      )}
+      {ending && <Delete what={ending} path={`${admin}/model-mappings`} effect="Calls with this name are refused from then on. An alias that another one falls back to stays." close={() => { setEnding(undefined); }} done={list.reload} />}
+    </>
+  );
+}
+
+function SmartModels({ administers }: { administers: boolean }): JSX.Element {
+  const list = useLoad<SmartModel[]>(`${admin}/smart-models`);
+  const [making, setMaking] = useState(false);
+  const [ending, setEnding] = useState<Ending>();
+  const add = administers ? <Add act="New smart model" open={() => { setMaking(true); }} /> : undefined;
+  return (
+    <>
+      <List list={list} icon="agents" empty="There is no smart model" hint="A smart model sends each request to one of several aliases: easy ones to a small model, hard ones to a large one." add={add}>
+        {rows => (
+          <Table label="Smart models" rows={rows} id={m => m.id} from={`${admin}/smart-models`} columns={[
+            { title: 'Alias', kind: 'wide', cell: m => <><Link to={`/organization/models/${m.id}`}><strong class="mono">{show(m.model_alias, 80)}</strong></Link>{m.description && <><br /><span class="small">{show(m.description, 160)}</span></>}</> },
+            { title: 'Chooses from', cell: m => <span class="mono small">{show(m.slots.map(s => s.model_alias).join(', '), 160)}</span> },
+            { title: 'Asks', cell: m => (m.determiner_model_alias ? <span class="mono">{show(m.determiner_model_alias, 60)}</span> : <span class="muted">nobody</span>) },
+            { title: 'State', cell: m => (m.enabled ? <Tag tone="good">In use</Tag> : <Tag tone="quiet">Switched off</Tag>) },
+            { title: 'Acts', kind: 'end', cell: m => administers && <End name={m.model_alias} end={() => { setEnding({ id: m.id, name: m.model_alias }); }} /> },
+          ]} />
+        )}
+      </List>
+      {making && (
+        <Make title="New smart model" named="Alias" act="Make the smart model" path={`${admin}/smart-models`} close={() => { setMaking(false); }} made={list.reload}
+          body={f => ({
+            model_alias: text(f, 'name'), determiner_model_alias: text(f, 'determiner') || null,
+            slots: lines(f, 'slots').map(line => { const [alias = '', ...label] = line.split(':'); return { model_alias: alias.trim(), label: label.join(':').trim() }; }),
+            context_breakpoints: text(f, 'breakpoints').split(/[\s,]+/).filter(Boolean).map(Number), default_slot_on_failure: Number(text(f, 'default')),
+          })}>
+          <>
+            <label for="slots">Slots, from the cheapest to the most capable</label><textarea id="slots" name="slots" rows={4} required placeholder={'small: small talk, spelling\nlarge: proofs, planning'} aria-describedby="slotshint" />
+            <p id="slotshint" class="small hint">On each line an alias, a colon, and the requests that it is for.</p>
+            <label for="determiner">Alias that reads the request and chooses</label><input id="determiner" name="determiner" autocomplete="off" />
+            <label for="breakpoints">Tokens from which the next slot is the lowest</label><input id="breakpoints" name="breakpoints" autocomplete="off" placeholder="8000, 100000" pattern="[0-9 ,]*" />
+            <label for="default">Slot when nobody can choose, from 0</label><input id="default" name="default" type="number" min="0" defaultValue="0" required />
+          </>
+        </Make>
+      )}
+      {ending && <Delete what={ending} path={`${admin}/smart-models`} effect="Calls with this name are refused from then on." close={() => { setEnding(undefined); }} done={list.reload} />}
+    </>
+  );
+}
+
+const tabs: [string, string][] = [['aliases', 'Aliases'], ['smart', 'Smart models'], ['providers', 'Providers']];
+
+export function Models(): JSX.Element {
+  const administers = can(useMe().data, 'administer');
+  const open = parameters.value.get('tab') ?? 'aliases';
+  return (
+    <Screen title="Models" about={<>Clients name an alias at <span class="mono">{show(`${location.origin}/api/llm-gateway/v1`)}</span>, and the gateway knows which model that is.</>}>
+      <Tabs label="Parts of the models" open={open} tabs={tabs.map(([id, title]) => ({ id, title, to: `/organization/models?tab=${id}` }))} />
+      {open === 'providers' ? <Providers administers={administers} /> : open === 'smart' ? <SmartModels administers={administers} /> : <Aliases administers={administers} />}
+    </Screen>
+  );
+}
