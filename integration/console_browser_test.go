@@ -185,6 +185,59 @@ func TestConsoleFollows(t *testing.T) {
 	d.process.checkLog(t)
 }
 
+// TestConsolePolicyOfCalls makes a policy of recorded calls, has it watch, changes it and brings its first state back, by keyboard
+// alone.
+func TestConsolePolicyOfCalls(t *testing.T) {
+	t.Parallel()
+	d := newDevHome(t).start(t)
+	admin := d.tokenOf(t, "admin@example.test")
+	d.connect(t, d.token(t), clientAccount)
+	d.callTool(t, "create_issue", `{"title":"First"}`)
+	var server struct{ ID string }
+	if _, body := d.api(t, admin, http.MethodGet, "/api/servers/by-slug/demo"); json.Unmarshal([]byte(body), &server) != nil {
+		t.Fatal(body)
+	}
+	l := startLooker(t, d.url)
+	l.do("login", "user", "admin@example.test", "path", "/console/organization/audit?kind=call&server="+server.ID)
+	l.do("keyboard", "to", "A policy from these calls", "key", "Enter")
+	l.do("until", "text", "This allows exactly 1 recorded call")
+	l.do("inspect")
+	l.do("keyboard", "to", "Save as a draft", "key", "Enter")
+	l.do("until", "text", "What would it change, from now on?")
+	l.do("keyboard", "to", "Watch calls", "key", "Enter")
+	l.do("until", "text", "would be decided otherwise")
+	d.callTool(t, "list_issues", `{}`)
+	var all struct {
+		Data []struct{ ID, Status string }
+	}
+	if _, body := d.api(t, admin, http.MethodGet, "/api/v2/policies?status=DRAFT"); json.Unmarshal([]byte(body), &all) != nil || len(all.Data) != 1 {
+		t.Fatalf("the draft is not there: %s", body)
+	}
+	id := all.Data[0].ID
+	_, first := d.api(t, admin, http.MethodGet, "/api/v2/policies/"+id)
+	if !strings.Contains(first, "create_issue") {
+		t.Errorf("the policy does not name the call: %s", first)
+	}
+	if status, body := d.asked(t, admin, http.MethodPatch, "/api/v2/policies/"+id, `{"rules":[{"name":"nothing","authorized":false}]}`); status != http.StatusOK {
+		t.Fatalf("changing: %d %s", status, body)
+	}
+	l.do("screen", "path", "/console/organization/policies/"+id, "scheme", "dark")
+	l.do("keyboard", "to", "Revision 2: shadow", "key", "Enter")
+	l.do("keyboard", "to", "Revision 3: rules", "key", "Enter")
+	l.do("inspect")
+	l.do("picture", "path", l.picture("history"))
+	l.do("keyboard", "to", "Back to revision 2", "key", "Enter")
+	l.do("until", "text", "This brings back rules, as a new revision.")
+	l.do("inspect")
+	l.do("keyboard", "to", "Bring it back", "key", "Enter")
+	l.do("until", "text", "is as it was at revision 2")
+	if _, now := d.api(t, admin, http.MethodGet, "/api/v2/policies/"+id); !strings.Contains(now, "create_issue") || !strings.Contains(now, `"revision":4`) {
+		t.Errorf("the former rules are not back: %s", now)
+	}
+	d.process.stop(t)
+	d.process.checkLog(t)
+}
+
 // TestConsoleModels makes an alias and deletes it, and has a smart model choose, by keyboard alone.
 func TestConsoleModels(t *testing.T) {
 	t.Parallel()

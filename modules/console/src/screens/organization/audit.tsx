@@ -4,6 +4,7 @@ import { query } from '../../api';
 import { useLoad } from '../../load';
 import type { User } from '../../organization';
 import { Link, parameters, set } from '../../router';
+import { can, useMe } from '../../session';
 import { count, show, words } from '../../text';
 import type { Call } from '../../types';
 import { Empty, Problem, Screen, Tag, Waiting } from '../../ui/basics';
@@ -110,6 +111,7 @@ function Numbers({ path }: { path: string }): JSX.Element | null {
 export function AuditLog(): JSX.Element {
   const asked = parameters.value;
   const servers = useOrganizationServers();
+  const edits = can(useMe().data, 'edit_policies');
   const hours = asked.get('hours');
   const filters = {
     kind: asked.get('kind'), decision: asked.get('decision'), outcome: asked.get('outcome'), tool: asked.get('tool'), mcp_server_id: asked.get('server'), user_id: asked.get('user'), policy_id: asked.get('policy'), from: hoursAgo(hours),
@@ -127,6 +129,7 @@ export function AuditLog(): JSX.Element {
         <label><span>Server</span><select value={filters.mcp_server_id ?? ''} onChange={event => { set({ server: event.currentTarget.value }); }}><option value="">all</option>{servers.data?.map(s => <option key={s.id} value={s.id}>{show(s.name, 60)}</option>)}</select></label>
         <label><span>Tool</span><input type="search" name="tool" defaultValue={filters.tool ?? ''} placeholder="exact name" /></label>
         <button type="submit">Search</button>
+        {filters.mcp_server_id && edits && <Link to={`/organization/policies/new${query({ server: filters.mcp_server_id, from: 'calls', user: filters.user_id, tool: filters.tool, decision: filters.decision })}`}>A policy from these calls</Link>}
         {filters.user_id && <button type="button" class="quiet" onClick={() => { set({ user: '' }); }}>Of one user: show all</button>}
         {filters.outcome && <button type="button" class="quiet" onClick={() => { set({ outcome: '' }); }}>{words(filters.outcome)}: show all</button>}
       </form>

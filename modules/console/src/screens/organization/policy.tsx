@@ -3,16 +3,16 @@ import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { call, Failure } from '../../api';
 import { goesOn, useFollow, useLoad } from '../../load';
-import type { Explanation, Policy, Tool } from '../../organization';
+import type { Explanation, Policy, Tool, Rule } from '../../organization';
 import { go, Link, parameters } from '../../router';
 import { can, useMe } from '../../session';
 import { count, show, words } from '../../text';
 import type { Job, Page } from '../../types';
 import { Empty, Problem, Screen, Section, Tag, Waiting } from '../../ui/basics';
 import { Confirm } from '../../ui/dialog';
-import { Time } from '../../ui/time';
 import { toast } from '../../ui/toast';
 import { choicesOf, parse, rulesOf, write, type Choice, type Verdict } from './choices';
+import { Revisions, Shadow } from './policyhistory';
 import { PolicyState, switchTo } from './policies';
 import { useOrganizationServers } from './servers';
 
@@ -166,37 +166,26 @@ function Replay({ policy }: { policy: Policy }): JSX.Element {
   );
 }
 
-interface Revision {
-  revision: number;
-  user_name: string;
-  created_at: string;
-  changes: { field: string }[];
-}
-
-function Revisions({ policy }: { policy: Policy }): JSX.Element | null {
-  const revisions = useLoad<Page<Revision>>(`/api/v2/policies/${policy.id}/revisions?limit=20`);
-  if (!revisions.data) return null;
-  return (
-    <Section title="Changes">
-      <ul class="plain">
-        {revisions.data.data.map(r => <li key={r.revision}>Revision {r.revision}, <Time at={r.created_at} />{r.user_name && `, by ${show(r.user_name, 80)}`}: {r.revision === 1 ? 'created' : show(r.changes.map(c => c.field).join(', '), 200)}</li>)}
-      </ul>
-    </Section>
-  );
+interface Suggestion {
+  policy: { name: string; description: string; mcp_server_id: string; application_ids: string[]; rules: Rule[] } | null;
+  calls: number;
+  left_out: { id: string; reason: string }[];
+  notes: string[];
 }
 
 /** Editor edits a policy that is there, or a new one of a server. */
-function Editor({ policy, server, changed }: { policy: Policy | undefined; server: string; changed: () => Promise<void> }): JSX.Element {
+function Editor({ policy, suggested, server, changed }: { policy: Policy | undefined; suggested?: Suggestion['policy'] | undefined; server: string; changed: () => Promise<void> }): JSX.Element {
   const me = useMe();
-  const [name, setName] = useState(policy?.name ?? '');
-  const [text, setText] = useState(write(policy?.rules ?? []));
+  const begun = policy ?? suggested;
+  const [name, setName] = useState(begun?.name ?? '');
+  const [text, setText] = useState(write(begun?.rules ?? []));
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<Failure>();
   const [warnings, setWarnings] = useState<string[]>([]);
   const [enabling, setEnabling] = useState<Policy>();
   const parsed = parse(text);
   const edits = can(me.data, 'edit_policies');
-  useEffect(() => { setText(write(policy?.rules ?? [])); setName(policy?.name ?? ''); }, [policy?.id, policy?.revision]);
+  useEffect(() => { setText(write(begun?.rules ?? [])); setName(begun?.name ?? ''); }, [policy?.id, policy?.revision]);
   const save = async (): Promise<Policy | undefined> => {
     if ('error' in parsed) return undefined;
     setBusy(true);
@@ -204,7 +193,7 @@ function Editor({ policy, server, changed }: { policy: Policy | undefined; serve
     try {
       const saved = policy
         ? await call<Saved>('PATCH', `/api/v2/policies/${policy.id}`, { name, rules: parsed.rules })
-        : await call<Saved>('POST', '/api/v2/policies', { name, mcp_server_id: server, rules: parsed.rules });
+        : await call<Saved>('POST', '/api/v2/policies', { name, mcp_server_id: server, rules: parsed.rules, application_ids: suggested?.application_ids ?? [], description: suggested?.description ?? '' });
       setWarnings(saved.warnings ?? []);
       toast(`${show(saved.policy.name, 60)} is saved.`);
       await changed();
@@ -261,6 +250,25 @@ function Editor({ policy, server, changed }: { policy: Policy | undefined; serve
   );
 }
 
+/** Suggested begins a policy with recorded calls: those that the address chooses. */
+function Suggested({ server }: { server: string }): JSX.Element {
+  const asked = parameters.value;
+  const filter = Object.fromEntries(Object.entries({ mcp_server_id: server, user_id: asked.get('user'), tool: asked.get('tool'), decision: asked.get('decision') }).filter(([, value]) => value));
+  const found = useLoad<Suggestion>(`/api/v2/policies/suggest?${JSON.stringify(filter)}`, 0, () => call<Suggestion>('POST', '/api/v2/policies/suggest', { filter }));
+  if (found.error) return <Problem error={found.error} retry={() => { void found.reload(); }} />;
+  if (!found.data) return <Waiting />;
+  const { policy, calls, left_out: left, notes } = found.data;
+  return (
+    <>
+      <div class="panel suggestion" role="status">
+        <p>{policy ? `This allows exactly ${count(calls, 'recorded call')}, by the same users through the same agents.` : 'There is no recorded call that a policy could allow.'}{left.length > 0 && ` ${count(left.length, 'call')} cannot be named by a rule.`}</p>
+        {notes.map(n => <p key={n} class="small">{show(n, 400)}</p>)}
+      </div>
+      <Editor policy={undefined} suggested={policy} server={server} changed={() => Promise.resolve()} />
+    </>
+  );
+}
+
 export function NewPolicy(): JSX.Element {
   const servers = useOrganizationServers();
   const server = parameters.value.get('server') ?? '';
@@ -274,7 +282,8 @@ export function NewPolicy(): JSX.Element {
         {servers.data && !found && (servers.data.length === 0
           ? <Empty icon="servers" title="There is no server yet"><Link to="/organization/servers/new" class="button main">Add a server</Link></Empty>
           : <ul class="plain pick">{servers.data.map(s => <li key={s.id}><Link to={`/organization/policies/new?server=${s.id}`} class="button">{show(s.name, 80)}</Link></li>)}</ul>)}
-        {found && <Editor policy={undefined} server={found.id} changed={() => Promise.resolve()} />}
+        {found && parameters.value.get('from') !== 'calls' && <p class="hintabove"><Link to={`/organization/policies/new?server=${found.id}&from=calls`}>Begin with the calls of the last week</Link></p>}
+        {found && (parameters.value.get('from') === 'calls' ? <Suggested key={location.search} server={found.id} /> : <Editor policy={undefined} server={found.id} changed={() => Promise.resolve()} />)}
       </Screen>
     </>
   );
@@ -291,8 +300,9 @@ export function PolicyScreen({ name }: { name: string }): JSX.Element {
       <Screen title={show(policy.name, 80)} about={<><PolicyState status={policy.status} /> {show(policy.mcp_server_name, 80)}, {policy.application_names.length ? `for ${show(policy.application_names.join(', '), 120)}` : 'for all agents'}, revision {policy.revision}</>}>
         <Editor policy={policy} server={policy.mcp_server_id} changed={loaded.reload} />
         <Explain policy={policy} />
+        {can(me.data, 'edit_policies') && policy.status === 'DRAFT' && <Shadow policy={policy} changed={loaded.reload} />}
         {can(me.data, 'edit_policies') && <Replay policy={policy} />}
-        {can(me.data, 'edit_policies') && <Revisions policy={policy} />}
+        {can(me.data, 'edit_policies') && <Revisions policy={policy} changed={loaded.reload} />}
       </Screen>
     </>
   );

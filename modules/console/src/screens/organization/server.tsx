@@ -10,6 +10,7 @@ import { count, show } from '../../text';
 import type { Page } from '../../types';
 import { Empty, Problem, Screen, Section, Tag, Waiting } from '../../ui/basics';
 import { Code } from '../../ui/code';
+import { Diff } from '../../ui/diff';
 import { Confirm, Dialog } from '../../ui/dialog';
 import { Table } from '../../ui/table';
 import { Tabs } from '../../ui/tabs';
@@ -90,7 +91,7 @@ export function Change({ tool, server, close, accepted }: { tool: Tool; server: 
   return (
     <Dialog title={`What changed in ${show(tool.name, 60)}`} close={close}>
       {tool.suspicious.length > 0 && <p class="warningtext">The gateway finds this suspicious: {show(tool.suspicious.join('; '), 400)}</p>}
-      <pre class="diff" tabIndex={0} aria-label="Changes">{tool.diff.split('\n').map((line, i) => <span key={i} class={line.startsWith('+') ? 'added' : line.startsWith('-') ? 'removed' : ''}>{show(line, 2000)}{'\n'}</span>)}</pre>
+      <Diff lines={tool.diff.split('\n')} />
       {error && <Problem error={error} />}
       <div class="buttons"><button type="button" onClick={close}>Leave it</button><button type="button" class="main" disabled={busy} onClick={() => { void accept(); }}>Accept this form</button></div>
     </Dialog>
