@@ -31,7 +31,7 @@ var organizationRoutes = []string{
 	"/console/organization/servers/demo?tab=policies", "/console/organization/policies", "/console/organization/policies/new",
 	"/console/organization/agents", "/console/organization/people", "/console/organization/audit", "/console/organization/audit?decision=deny",
 	"/console/organization/models", "/console/organization/models?tab=smart", "/console/organization/models?tab=providers",
-	"/console/organization/limits", "/console/organization/budgets", "/console/organization/usage",
+	"/console/organization/limits", "/console/organization/budgets", "/console/organization/usage", "/console/organization/keys", "/console/organization/refused",
 }
 
 // hostileName is a name that would run as a script, shows nothing in a part, and turns the direction of what follows.
@@ -234,6 +234,70 @@ func TestConsolePolicyOfCalls(t *testing.T) {
 	if _, now := d.api(t, admin, http.MethodGet, "/api/v2/policies/"+id); !strings.Contains(now, "create_issue") || !strings.Contains(now, `"revision":4`) {
 		t.Errorf("the former rules are not back: %s", now)
 	}
+	d.process.stop(t)
+	d.process.checkLog(t)
+}
+
+// TestConsoleUsage checks that the chart shows what the API counts, and that administrators make keys for others.
+func TestConsoleUsage(t *testing.T) {
+	t.Parallel()
+	d := newDevHome(t).start(t)
+	l := startLooker(t, d.url)
+	l.do("login", "user", "admin@example.test", "path", "/console/organization/keys")
+	l.do("keyboard", "to", "New key", "key", "Enter")
+	l.do("keyboard", "to", "Name", "text", "for a group")
+	l.do("keyboard", "to", "For", "key", "ArrowDown")
+	l.do("keyboard", "to", "Name of the group", "text", "support")
+	l.do("inspect")
+	l.do("keyboard", "to", "Make the key", "key", "Enter")
+	l.do("until", "text", "It is shown this once")
+	l.do("keyboard", "to", "I have copied it", "key", "Enter")
+	l.do("until", "text", "group support")
+	var made struct{ Key string }
+	if _, body := d.asked(t, d.consoleToken(t), http.MethodPost, "/api/llm-gateway/user/api-keys", `{"name":"caller","scopes":["llm"]}`); json.Unmarshal([]byte(body), &made) != nil {
+		t.Fatal(body)
+	}
+	for range 3 {
+		if status, body := d.asked(t, made.Key, http.MethodPost, "/api/llm-gateway/v1/chat/completions", `{"model":"small","messages":[{"role":"user","content":"Hello?"}]}`); status != http.StatusOK {
+			t.Fatalf("calling a model: %d %s", status, body)
+		}
+	}
+	for _, look := range []string{"light", "dark"} {
+		l.do("screen", "path", "/console/organization/usage?of=requests&days=1", "scheme", look)
+		l.do("labelled", "text", "Requests: 3 in all")
+		l.do("inspect")
+		l.do("picture", "path", l.picture("usage-"+look))
+	}
+	l.do("screen", "path", "/console/organization/usage?of=requests&days=7", "scheme", "light", "width", 320)
+	l.do("labelled", "text", "Requests: 3 in all")
+	d.process.stop(t)
+	d.process.checkLog(t)
+}
+
+// TestConsoleBegins checks that an organization without calls is told its first steps, until one was allowed, and that a refused
+// token is shown with what it claims, never as more than text.
+func TestConsoleBegins(t *testing.T) {
+	t.Parallel()
+	d := newDevHome(t).start(t)
+	l := startLooker(t, d.url)
+	l.do("login", "user", "admin@example.test", "path", "/console/organization")
+	l.do("until", "text", "First steps")
+	l.do("inspect")
+	l.do("picture", "path", l.picture("begins"))
+	d.connect(t, d.token(t), clientAccount)
+	d.callTool(t, "create_issue", `{"title":"First"}`)
+	l.do("gone", "text", "First steps")
+	// Nobody sees refused tokens of several organizations, as development mode has them. Those of one look like this.
+	l.do("answer", "path", "/api/refused-tokens", "body", `{"tokens":[{"at":"2026-03-01T12:00:00Z","from":"192.0.2.1","path":"/mcp/demo","status":401,
+		"signature_verified":false,"claims":{"sub":"<img src=x onerror=ran(3)>"},"reason":"the issuer is unknown","refused_by":"identity",
+		"accepted_by":"identity oidc https://other.example\u202e","advice":"Add the identity."}]}`)
+	l.do("screen", "path", "/console/organization/refused", "scheme", "light")
+	l.do("until", "text", "May be made up")
+	l.do("keyboard", "to", "What the token says", "key", "Enter")
+	l.do("until", "text", "<img src=x onerror=ran(3)>")
+	l.do("until", "text", "identity oidc https://other.example⟨U+202E⟩")
+	l.do("inspect")
+	l.do("picture", "path", l.picture("refused"))
 	d.process.stop(t)
 	d.process.checkLog(t)
 }

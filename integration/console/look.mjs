@@ -39,6 +39,9 @@ async function stale({ path }) {
   }), { times: 1 });
 }
 
+// answer has requests to a path answered with an object, as a gateway does that is in another state.
+const answer = ({ path, body }) => page.route(`**${path}`, route => route.fulfill({ contentType: 'application/json', body }));
+
 // download has a file made, which must have some texts, and so many lines.
 async function download({ to, has, lines }) {
   const saved = page.waitForEvent('download');
@@ -123,8 +126,9 @@ async function keyboard({ to, key, text }) {
 }
 
 const commands = {
-  login, screen, keyboard, stale, download, relogin,
+  login, screen, keyboard, stale, answer, download, relogin,
   until: ({ text }) => page.getByText(text).first().waitFor(),
+  labelled: ({ text }) => page.getByLabel(text).first().waitFor(),
   gone: ({ text }) => page.getByText(text).first().waitFor({ state: 'detached' }),
   press: async ({ key, text }) => { if (text) await page.keyboard.type(text); if (key) await page.keyboard.press(key); },
   option: ({ text }) => page.getByRole('option', { selected: true }).filter({ hasText: text }).waitFor(),

@@ -13,12 +13,14 @@ import { Server } from './screens/server';
 import { Servers } from './screens/servers';
 import { Agents } from './screens/organization/agents';
 import { AuditLog } from './screens/organization/audit';
+import { OrganizationKeys } from './screens/organization/keys';
 import { Models } from './screens/organization/models';
 import { NewServer } from './screens/organization/newserver';
 import { Overview } from './screens/organization/overview';
 import { People, Person } from './screens/organization/people';
 import { Policies } from './screens/organization/policies';
 import { NewPolicy, PolicyScreen } from './screens/organization/policy';
+import { RefusedTokens } from './screens/organization/refused';
 import { Review } from './screens/organization/review';
 import { OrganizationServerScreen } from './screens/organization/server';
 import { OrganizationServers } from './screens/organization/servers';
@@ -57,12 +59,14 @@ export const screens: ScreenEntry[] = [
   { path: '/organization/agents', title: 'Agents', group: 'Organization', icon: 'agents', needs: staff, show: Agents },
   { path: '/organization/models', title: 'Models', group: 'Organization', icon: 'gear', needs: ['read_everything'], show: Models },
   { path: '/organization/models/:id', title: 'Smart model', needs: ['read_everything'], show: SmartModelScreen },
+  { path: '/organization/keys', title: 'API keys', group: 'Organization', icon: 'keys', needs: ['read_everything'], show: OrganizationKeys },
   { path: '/organization/people', title: 'People', group: 'Organization', icon: 'people', needs: ['read_everything'], show: People },
   { path: '/organization/people/:id', title: 'Person', needs: ['read_everything'], show: Person },
   { path: '/organization/audit', title: 'Audit', group: 'Watch', icon: 'audit', needs: ['read_everything'], show: AuditLog },
   { path: '/organization/limits', title: 'Limits', group: 'Watch', icon: 'limits', needs: ['read_everything'], show: Limits },
   { path: '/organization/budgets', title: 'Budgets', group: 'Watch', icon: 'budgets', needs: ['read_everything'], show: Budgets },
   { path: '/organization/usage', title: 'Usage', group: 'Watch', icon: 'activity', needs: ['read_everything'], show: Usage },
+  { path: '/organization/refused', title: 'Refused tokens', group: 'Watch', icon: 'warning', needs: ['read_everything'], show: RefusedTokens },
 ];
 
 /** find returns the screen of a path, and the name in it. */

@@ -144,6 +144,8 @@ export interface ApiKey {
   id: string;
   name: string;
   key_prefix: string;
+  user_id: string | null;
+  group_name: string | null;
   scopes: string[];
   created_at: string;
   expires_at: string | null;

@@ -1,5 +1,5 @@
 // My keys: API keys for programs that cannot log in.
-import type { JSX } from 'preact';
+import type { ComponentChildren, JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { call, Failure } from '../api';
 import { useLoad } from '../load';
@@ -13,11 +13,10 @@ import { Table } from '../ui/table';
 import { Time } from '../ui/time';
 import { toast } from '../ui/toast';
 
-const address = '/api/llm-gateway/user/api-keys';
-
 /** lifetimes are the choices, in days; 0 is no end. */
 const lifetimes: [number, string][] = [[7, '7 days'], [30, '30 days'], [90, '90 days'], [365, 'a year'], [0, 'no end']];
 
+/** state says whether a key works. */
 function state(k: ApiKey): JSX.Element {
   if (k.revoked_at) return <Tag tone="quiet">Revoked</Tag>;
   if (k.disabled) return <Tag tone="warning">Disabled</Tag>;
@@ -26,7 +25,7 @@ function state(k: ApiKey): JSX.Element {
 }
 
 /** Make asks for a new key, and shows its secret this once. */
-function Make({ close, made }: { close: () => void; made: () => Promise<void> }): JSX.Element {
+function Make({ address, whose, close, made }: { address: string; whose: Whose | undefined; close: () => void; made: () => Promise<void> }): JSX.Element {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<Failure>();
   const [key, setKey] = useState<NewKey>();
@@ -37,7 +36,7 @@ function Make({ close, made }: { close: () => void; made: () => Promise<void> })
     setError(undefined);
     try {
       setKey(await call<NewKey>('POST', address, {
-        name: String(fields.get('name')), scopes: ['llm'], expires_at: days ? new Date(Date.now() + days * 86_400_000).toISOString() : null,
+        name: String(fields.get('name')), scopes: ['llm'], expires_at: days ? new Date(Date.now() + days * 86_400_000).toISOString() : null, ...whose?.read(fields),
       }));
       await made();
     } catch (failed) {
@@ -61,9 +60,10 @@ function Make({ close, made }: { close: () => void; made: () => Promise<void> })
         <label for="keyname">Name</label>
         <input id="keyname" name="name" required maxLength={255} autocomplete="off" aria-describedby="keynamehint" />
         <p id="keynamehint" class="small hint">Name the program that uses it, so that you know later what stops when you revoke it.</p>
+        {whose?.fields}
         <label for="keydays">It expires after</label>
         <select id="keydays" name="days">{lifetimes.map(([days, text]) => <option key={days} value={days} selected={days === 90}>{text}</option>)}</select>
-        <p class="small hint">The key calls models with your limits and budgets. MCP servers it does not reach: clients log in for those.</p>
+        <p class="small hint">The key calls models with {whose ? 'the' : 'your'} limits and budgets{whose && ' of whom it is for'}. MCP servers it does not reach: clients log in for those.</p>
         {error && <Problem error={error} />}
         <div class="buttons"><button type="button" onClick={close}>Cancel</button><button type="submit" class="main" disabled={busy}>Make the key</button></div>
       </form>
@@ -71,27 +71,41 @@ function Make({ close, made }: { close: () => void; made: () => Promise<void> })
   );
 }
 
-export function Keys(): JSX.Element {
+/** Whose says for whom the keys of a list are, where they are not the reader's own. */
+export interface Whose {
+  cell: (key: ApiKey) => ComponentChildren;
+  /** fields ask for whom a new key is, and read finds the answer in the form. */
+  fields: JSX.Element;
+  read: (fields: FormData) => Record<string, string | null>;
+  administers: boolean;
+}
+
+/** KeyList lists keys, makes and revokes them. */
+export function KeyList({ address, title, about, label, empty, whose }: {
+  address: string; title: string; about: string; label: string; empty: JSX.Element; whose?: Whose;
+}): JSX.Element {
+  const acts = whose?.administers ?? true;
   const keys = useLoad<ApiKey[]>(address);
   const [making, setMaking] = useState(false);
   const [ending, setEnding] = useState<ApiKey>();
-  const make = <button type="button" class="main" onClick={() => { setMaking(true); }}><Icon name="plus" />New key</button>;
+  const make = acts && <button type="button" class="main" onClick={() => { setMaking(true); }}><Icon name="plus" />New key</button>;
   return (
-    <Screen title="My keys" about="API keys for programs that call models and cannot log in." act={make}>
+    <Screen title={title} about={about} act={make}>
       {keys.error && <Problem error={keys.error} retry={() => { void keys.reload(); }} />}
       {!keys.data && !keys.error && <Waiting />}
-      {keys.data?.length === 0 && <Empty icon="keys" title="You have no key"><p>Make one for a program that calls models through the gateway. MCP clients need none: they log in.</p></Empty>}
+      {keys.data?.length === 0 && empty}
       {keys.data && keys.data.length > 0 && (
-        <Table label="Your API keys" rows={keys.data} id={k => k.id} from={address} columns={[
+        <Table label={label} rows={keys.data} id={k => k.id} from={address} columns={[
           { title: 'Name', kind: 'wide', cell: k => <><strong>{show(k.name, 80)}</strong><br /><span class="small mono">{show(k.key_prefix)}…</span></> },
+          ...(whose ? [{ title: 'For', cell: whose.cell }] : []),
           { title: 'State', cell: state },
           { title: 'Reaches', cell: k => show(k.scopes.join(', ') || 'all models', 80) },
           { title: 'Last used', cell: k => <Time at={k.last_used_at} /> },
           { title: 'Expires', cell: k => <Time at={k.expires_at} /> },
-          { title: 'Acts', kind: 'end', cell: k => !k.revoked_at && <button type="button" class="quiet danger" onClick={() => { setEnding(k); }}>Revoke<span class="unseen"> {show(k.name, 80)}</span></button> },
+          { title: 'Acts', kind: 'end', cell: k => acts && !k.revoked_at && <button type="button" class="quiet danger" onClick={() => { setEnding(k); }}>Revoke<span class="unseen"> {show(k.name, 80)}</span></button> },
         ]} />
       )}
-      {making && <Make close={() => { setMaking(false); }} made={keys.reload} />}
+      {making && <Make address={address} whose={whose} close={() => { setMaking(false); }} made={keys.reload} />}
       {ending && (
         <Confirm title={`Revoke ${show(ending.name, 60)}?`} act="Revoke" close={() => { setEnding(undefined); }} run={async () => {
           await call('DELETE', `${address}/${ending.id}`);
@@ -104,3 +118,8 @@ export function Keys(): JSX.Element {
     </Screen>
   );
 }
+
+export const Keys = (): JSX.Element => (
+  <KeyList address="/api/llm-gateway/user/api-keys" title="My keys" label="Your API keys" about="API keys for programs that call models and cannot log in."
+    empty={<Empty icon="keys" title="You have no key"><p>Make one for a program that calls models through the gateway. MCP clients need none: they log in.</p></Empty>} />
+);

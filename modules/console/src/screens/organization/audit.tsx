@@ -68,7 +68,7 @@ function Story({ of: a }: { of: Audit }): JSX.Element {
 }
 
 /** Who names the user of a record. */
-function Who({ id }: { id: string }): JSX.Element {
+export function Who({ id }: { id: string }): JSX.Element {
   const { data } = useLoad<User>(`/api/users/${id}`);
   return <Link to={`/organization/people/${id}`} class="whole">{data ? show(data.email ?? data.name ?? data.subject, 60) : 'somebody'}</Link>;
 }

@@ -10,6 +10,7 @@ import { Meter, Problem, Screen, Section, Tag, Waiting, type Tone } from '../../
 import { Icon } from '../../ui/icons';
 import { Table } from '../../ui/table';
 import { Time } from '../../ui/time';
+import { FirstSteps } from './firststeps';
 
 interface Health {
   node: string;
@@ -74,6 +75,7 @@ export function Overview(): JSX.Element {
   const reads = can(me.data, 'read_everything');
   return (
     <Screen title="Overview" about="How the gateway is at this moment, by the node that answers.">
+      {can(me.data, 'administer') && <FirstSteps />}
       {reads && <Near />}
       {reads && <Held />}
       <Section title="Health"><Parts /></Section>

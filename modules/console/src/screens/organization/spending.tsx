@@ -3,11 +3,12 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { query } from '../../api';
 import { useLoad } from '../../load';
-import type { BudgetSetting, LimitStatus, Usages } from '../../organization';
+import type { BudgetSetting, LimitStatus, UsageRow, Usages } from '../../organization';
 import { parameters, set } from '../../router';
 import { can, useMe } from '../../session';
 import { show, words } from '../../text';
 import { Empty, Meter, Problem, Screen, Section, Tag, Waiting } from '../../ui/basics';
+import { Chart } from '../../ui/chart';
 import { Icon } from '../../ui/icons';
 import { Delete, Make, type Ending } from '../../ui/object';
 import { Table } from '../../ui/table';
@@ -122,6 +123,30 @@ export function Limits(): JSX.Element {
 
 const groups: [string, string][] = [['model', 'model'], ['model_alias', 'alias'], ['user_id', 'user'], ['api_key_id', 'API key'], ['agent_id', 'agent']];
 
+const measures: [string, string, (r: UsageRow) => number, (n: number) => string][] = [
+  ['cost', 'Cost', r => r.cost, dollars],
+  ['requests', 'Requests', r => r.requests, n => n.toLocaleString('en')],
+  ['tokens', 'Tokens', r => r.input_tokens + r.output_tokens, n => n.toLocaleString('en')],
+];
+
+const hourly = new Intl.DateTimeFormat('en-GB', { weekday: 'short', hour: '2-digit', minute: '2-digit' });
+const daily = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' });
+
+/** OverTime draws one number of the usage, by hours for a day and by days (in UTC, as they are counted) otherwise. */
+function OverTime({ from, days }: { from: string; days: number }): JSX.Element {
+  const of = parameters.value.get('of') ?? 'cost';
+  const bucket = days > 1 ? 'day' : 'hour';
+  const sums = useLoad<Usages>(`/api/llm-gateway/admin/usage${query({ bucket, from })}`, 30);
+  const [, label, value, written] = measures.find(([id]) => id === of) ?? measures[0] as typeof measures[number];
+  return (
+    <Section title="Over time" act={<select aria-label="What the chart shows" value={of} onChange={event => { set({ of: event.currentTarget.value }); }}>{measures.map(([id, text]) => <option key={id} value={id}>{text}</option>)}</select>}>
+      {sums.error && <Problem error={sums.error} retry={() => { void sums.reload(); }} />}
+      {!sums.data && !sums.error && <Waiting rows={2} />}
+      {sums.data && <Chart label={label} bars={sums.data.data.map(r => ({ at: r[bucket] ?? '', value: value(r) }))} written={written} named={at => (days > 1 ? daily : hourly).format(new Date(at))} />}
+    </Section>
+  );
+}
+
 export function Usage(): JSX.Element {
   const by = parameters.value.get('by') ?? 'model';
   const days = Number(parameters.value.get('days') ?? '30');
@@ -139,6 +164,7 @@ export function Usage(): JSX.Element {
       {sums.error && <Problem error={sums.error} retry={() => { void sums.reload(); }} />}
       {!sums.data && !sums.error && <Waiting />}
       {sums.data && rows.length === 0 && <Empty icon="budgets" title="No model was used in this time" />}
+      {rows.length > 0 && <OverTime from={from} days={days} />}
       {rows.length > 0 && (
         <Section title={`${dollars(total)} in all`}>
           <Table label="Usage" rows={rows} id={r => String(r[by as keyof typeof r] ?? '')} from={path} columns={[
