@@ -57,6 +57,11 @@ func applyConfiguration(q *request) (any, error) { return q.declared(false) }
 
 // declared plans what the files of a request ask for, and carries it out unless dry.
 func (q *request) declared(dry bool) (any, error) {
+	if !dry { // files may enable policies
+		if err := q.Fresh(q.handler.now()); err != nil {
+			return nil, err
+		}
+	}
 	var files []declare.File
 	secrets := make(map[string]seal.Secret)
 	if err := q.Read(false, func(o *validate.Object) {

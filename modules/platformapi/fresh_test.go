@@ -10,7 +10,7 @@ import (
 	"github.com/durward-gateway/durward/internal/identity/authn"
 )
 
-// TestFreshLogin checks that a browser which was left open enables no policy, accepts no tools at once and offboards nobody,
+// TestFreshLogin checks that a browser which was left open enables no policy, applies no files, accepts no tools at once and offboards nobody,
 // and that its fresh login and other clients do.
 func TestFreshLogin(t *testing.T) {
 	a := newAPI(t)
@@ -33,6 +33,7 @@ func TestFreshLogin(t *testing.T) {
 		{http.MethodPut, "/api/policy/disable?id=" + id, nil, 200},
 		{http.MethodPost, "/api/v2/policies", policy("another", "ACTIVE"), 201},
 		{http.MethodPost, "/api/tools/accept", object{"tools": []object{unknown, unknown}}, 404},
+		{http.MethodPost, "/api/configuration/apply", object{"files": []object{{"name": "empty.yaml", "text": "policies: []"}}}, 200},
 		{http.MethodPost, "/api/users/" + a.alice.UserID + "/offboard", nil, 200},
 	}
 	as := func(console bool, provenAt time.Time) *authn.Caller {
@@ -57,5 +58,6 @@ func TestFreshLogin(t *testing.T) {
 	}
 	a.do(left, http.MethodPatch, "/api/v2/policies/"+id, object{"status": "INACTIVE"}).wantStatus(200)
 	a.do(left, http.MethodPost, "/api/tools/accept", object{"tools": []object{unknown}}).wantStatus(404)
+	a.do(left, http.MethodPost, "/api/configuration/plan", object{"files": []object{{"name": "empty.yaml", "text": "policies: []"}}}).wantStatus(200)
 	a.do(left, http.MethodPost, "/api/users/"+a.alice.UserID+"/offboard?dry_run=true", nil).wantStatus(200)
 }
