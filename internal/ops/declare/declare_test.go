@@ -19,6 +19,7 @@ import (
 	"github.com/durward-gateway/durward/internal/credential/entryedit"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
+	"github.com/durward-gateway/durward/storage/sqlite"
 	"github.com/durward-gateway/durward/storage/sqlite/sqlitetest"
 )
 
@@ -33,7 +34,7 @@ var start = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 // newPlace returns the surroundings of an empty organization, with one directory entry.
 func newPlace(t *testing.T) Options {
 	t.Helper()
-	store, ctx := sqlitetest.Open(t), t.Context()
+	store, ctx := sqlitetest.OpenAt(t, sqlitetest.Path(t), sqlite.Options{Timeout: time.Minute}), t.Context() // a busy machine
 	master, err := seal.ParseMasterKey(seal.NewMasterKey())
 	if err != nil {
 		t.Fatal(err)
