@@ -226,9 +226,46 @@ func (g *gateway) do(q request) (answer, error) {
 	return a, nil
 }
 
-// rpc sends a request of a method. A modern one gets what that revision demands in params and headers.
+// open sends a request that ends with the test, and returns its call. The filter of a call reads the
+// store with the context of its request, so that it decides only while the request is open.
+func (g *gateway) open(q request) *app.Call {
+	g.t.Helper()
+	opened, end, ended := make(chan *app.Call, 1), make(chan struct{}), make(chan struct{})
+	g.mu.Lock()
+	g.then = func(call *app.Call, _ http.ResponseWriter, _ *http.Request) {
+		g.mu.Lock()
+		g.then = nil // the next requests are answered at once
+		g.mu.Unlock()
+		opened <- call
+		<-end
+	}
+	g.mu.Unlock()
+	go func() {
+		defer close(ended)
+		_, _ = g.do(q) // it ends with the context of the test
+	}()
+	g.t.Cleanup(func() {
+		close(end)
+		<-ended
+	})
+	select {
+	case call := <-opened:
+		g.calls()
+		return call
+	case <-ended:
+		g.t.Fatal("the request was not let through")
+		return nil
+	}
+}
+
+// rpc sends a request of a method.
 func (g *gateway) rpc(method, params, version string) answer {
 	g.t.Helper()
+	return g.send(message(method, params, version))
+}
+
+// message makes a request of a method. A modern one gets what that revision demands in params and headers.
+func message(method, params, version string) request {
 	q := request{version: version}
 	if version == modern {
 		params = strings.TrimSuffix(params, "}")
@@ -250,7 +287,7 @@ func (g *gateway) rpc(method, params, version string) answer {
 		params = "{}"
 	}
 	q.body = `{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":` + params + `}`
-	return g.send(q)
+	return q
 }
 
 // refusal holds the error in a JSON-RPC answer.

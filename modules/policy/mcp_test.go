@@ -185,7 +185,7 @@ func TestWithoutActivePolicy(t *testing.T) {
 	if a := g.rpc("tools/call", `{"name":"x"}`, legacy); a.passed != nil || a.refusal(t).Error.Message != "Unknown tool: x" {
 		t.Errorf("M02 %d %s", a.status, a.body)
 	}
-	listed := g.rpc("tools/list", "", legacy).passed.Decision.Filter
+	listed := g.open(message("tools/list", "", legacy)).Decision.Filter
 	got, err := listed.Message([]byte(`{"result":{"tools":[{"name":"x"}]}}`))
 	if err != nil || string(got) != `{"result":{"tools":[]}}` {
 		t.Errorf("M02 %s, %v", got, err)
@@ -271,7 +271,7 @@ func TestTasks(t *testing.T) {
 			t.Errorf("O14 %s: %d %s, want %s", name, a.status, a.body, before.body)
 		}
 	}
-	list := g.rpc("tasks/list", "", legacy).passed.Decision.Filter
+	list := g.open(message("tasks/list", "", legacy)).Decision.Filter
 	got, err := list.Message([]byte(`{"result":{"tasks":[{"taskId":"t-2"},{"taskId":"t-1"}]}}`))
 	if err != nil || string(got) != `{"result":{"tasks":[{"taskId":"t-1"}]}}` {
 		t.Errorf("O14 %s, %v", got, err)
@@ -410,7 +410,7 @@ func TestApproval(t *testing.T) {
 func TestChanges(t *testing.T) {
 	g := newGateway(t, nil, nil)
 	p := g.policy(storage.PolicyActive, grant("tools/call:a"))
-	stream := g.send(request{method: http.MethodGet}).passed.Decision.Filter
+	stream := g.open(request{method: http.MethodGet}).Decision.Filter
 	allowed := func(tool string) bool { return g.rpc("tools/call", `{"name":"`+tool+`"}`, legacy).passed != nil }
 	listed := func() string {
 		got, err := stream.Message([]byte(`{"result":{"tools":[{"name":"a"},{"name":"b"}]}}`))
