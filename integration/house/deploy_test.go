@@ -318,10 +318,10 @@ func TestDashboard(t *testing.T) {
 		t.Fatalf("%d panels, %v", len(dashboard.Panels), err)
 	}
 	var documented []string
-	for _, row := range regexp.MustCompile("(?m)^\\| `(durward_[a-z_]+)` \\|").FindAllStringSubmatch(read(t, "../../docs/operating.md"), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `((?:durward|mcp|gen_ai)_[a-z_]+)` \\|").FindAllStringSubmatch(read(t, "../../docs/operating.md"), -1) {
 		documented = append(documented, row[1])
 	}
-	name := regexp.MustCompile(`\bdurward_[a-z_]+`)
+	name := regexp.MustCompile(`\b(?:durward|mcp_client|gen_ai_client)_[a-z_]+`)
 	for _, panel := range dashboard.Panels {
 		if len(panel.Targets) == 0 {
 			t.Errorf("%s shows nothing", panel.Title)

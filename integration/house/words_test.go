@@ -24,11 +24,15 @@ func TestMetricsAreDocumented(t *testing.T) {
 			if !ok || !of(kind, "prometheus") || !strings.HasSuffix(kind.Sel.Name, "Opts") {
 				return
 			}
+			namespace := ""
 			for _, e := range n.Elts {
-				if pair, ok := e.(*ast.KeyValueExpr); ok && word(pair.Key) == "Name" {
-					name = "durward_" + text(pair.Value)
+				if pair, ok := e.(*ast.KeyValueExpr); ok && word(pair.Key) == "Namespace" {
+					namespace = "durward_"
+				} else if ok && word(pair.Key) == "Name" {
+					name = text(pair.Value)
 				}
 			}
+			name = namespace + name
 		case *ast.CallExpr:
 			made, ok := n.Fun.(*ast.SelectorExpr)
 			if !ok || !of(made, "prometheus") || made.Sel.Name != "NewDesc" {

@@ -117,17 +117,24 @@ func (c *Call) recordRefusal(ctx context.Context, t *audit.Trail) {
 		if made {
 			e.Duration, e.UpstreamStatus = now.Sub(c.audit.started), c.audit.status
 		}
-		switch e.Outcome = c.audit.outcome; {
-		case e.Outcome != "":
-		case c.Decision == nil && c.audit.approvalID != "":
-			e.Outcome = outcomeHeld
-		case c.Decision == nil:
-			e.Outcome = outcomeDenied
-		default:
-			e.Outcome = "refused"
-		}
+		e.Outcome = c.outcome()
 		t.Later(c.Caller.OrganizationID, &e)
 	}
+}
+
+// outcome returns the result of a call that has ended.
+func (c *Call) outcome() string {
+	switch {
+	case c.audit.outcome != "":
+		return c.audit.outcome
+	case c.Server == nil:
+		return "" // it is no call to a server
+	case c.Decision == nil && c.audit.approvalID != "":
+		return outcomeHeld
+	case c.Decision == nil:
+		return outcomeDenied
+	}
+	return "refused"
 }
 
 func (c *Call) traffic() string {

@@ -7,13 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/durward-gateway/durward/internal/audit/format"
 	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/internal/gateway/inbound"
+	"github.com/durward-gateway/durward/internal/gateway/tracing"
 	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/llm/wire"
+	"github.com/durward-gateway/durward/modules/app/metrics"
 	"github.com/durward-gateway/durward/modules/app/settings"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -25,6 +28,15 @@ const eventModelCall = "model.call"
 type modelIntent struct {
 	id      string // "": nothing is recorded of it
 	started time.Time
+	asked   tracing.Question // zero: no call is under way
+}
+
+// ModelCall describes a call to a provider.
+type ModelCall struct {
+	Account      *accounts.Account
+	Alias, Model string
+	Operation    string   // chat, embeddings, ...: the word of OpenTelemetry's conventions
+	URL          *url.URL // to which it goes
 }
 
 // modelRequest holds the facts that records contain of a request for a model, whichever provider it is sent to.
@@ -89,9 +101,19 @@ func (r Records) ModelRefused(_ context.Context, alias, outcome string) {
 }
 
 // ModelIntent records that the call is about to leave for a provider with the secret of the gateway's account
-// there. It must be called before the secret leaves, for each target anew. On an error the call must not be made. The
-// error wraps storage.ErrUnavailable.
-func (r Records) ModelIntent(_ context.Context, account *accounts.Account, alias, model string) error {
+// there, and begins it in the call's trace. It must be called before the secret leaves, for each target anew. On an error
+// the call must not be made. The error wraps storage.ErrUnavailable.
+func (r Records) ModelIntent(ctx context.Context, to ModelCall) error {
+	err := r.modelIntent(ctx, to.Account, to.Alias, to.Model)
+	if err == nil {
+		c := r.call
+		c.modelIntent.asked = tracing.Question{Operation: to.Operation, Provider: to.Account.Kind, Model: to.Model, Server: to.URL}
+		c.Upstream = c.Trace.Question(c.modelIntent.asked)
+	}
+	return err
+}
+
+func (r Records) modelIntent(_ context.Context, account *accounts.Account, alias, model string) error {
 	c := r.call
 	a := c.Core.Audit
 	c.modelIntent = modelIntent{started: time.Now()}
@@ -124,7 +146,15 @@ func (r Records) ModelIntent(_ context.Context, account *accounts.Account, alias
 func (r Records) ModelOutcome(outcome string, status int, used wire.Usage) {
 	c := r.call
 	intent := c.modelIntent
-	c.modelIntent.id = ""
+	c.modelIntent.id, c.modelIntent.asked = "", tracing.Question{}
+	if intent.asked.Operation != "" {
+		c.Upstream.Used(tracing.Usage{Input: used.Input, Output: used.Output, Estimated: !used.Known})
+		c.Upstream.End(outcome, status)
+		metrics.CountModelCall(metrics.ModelCall{
+			Operation: intent.asked.Operation, Provider: intent.asked.Provider, Outcome: outcome, Took: time.Since(intent.started),
+			Input: used.Input, Output: used.Output, TraceID: c.Trace.Sampled(),
+		})
+	}
 	if intent.id == "" {
 		return
 	}

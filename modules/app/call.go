@@ -7,6 +7,7 @@ import (
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/gateway/eventstream"
 	"github.com/durward-gateway/durward/internal/gateway/inbound"
+	"github.com/durward-gateway/durward/internal/gateway/tracing"
 	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/policy/evaluator"
 	"github.com/durward-gateway/durward/internal/ratelimit/admission"
@@ -40,6 +41,10 @@ type Call struct {
 	connected   uint32 // 1: see Account.Use; accessed atomically, because a call can be copied
 	// Limits holds the call's limits and its charge.
 	Limits admission.State
+	// Trace is that of Caddy's tracing; nil: the request is not traced.
+	Trace *tracing.Trace
+	// Upstream is the trace's request to an upstream that is under way.
+	Upstream tracing.Client
 	// Log collects the access log's fields about the call.
 	Log CallLog
 

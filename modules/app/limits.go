@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/internal/gateway/tracing"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/internal/ratelimit/admission"
 	"github.com/durward-gateway/durward/internal/ratelimit/limit"
@@ -39,7 +40,9 @@ func (a Admission) Charge(w http.ResponseWriter, r *http.Request) bool {
 	} else if _, ok := c.ReadInbound(w, r); !ok {
 		return false
 	}
+	step := c.Trace.Limit()
 	refused, err := c.Core.Admitter.Charge(r.Context(), a.Described(), a.work())
+	step.Limited(tracing.Charge, refused != nil, err)
 	return a.Pass(w, r, refused, err)
 }
 

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/audit/record"
+	"github.com/durward-gateway/durward/internal/gateway/tracing"
 	"github.com/durward-gateway/durward/internal/identity/authn"
 )
 
@@ -49,9 +50,30 @@ func (c *Call) placeholder(key string) (any, bool) {
 	return nil, false
 }
 
+// FollowTrace joins a call to the trace that Caddy's tracing has begun, if it has, and shows the ids of the trace and of
+// the request's span to the access log.
+func FollowTrace(r *http.Request, c *Call) {
+	// Caddy's tracing sets this variable. Looking for the span itself would search all values of the connection, mostly in
+	// vain.
+	if caddyhttp.GetVar(r.Context(), traceVariable) == nil {
+		return
+	}
+	c.Trace = tracing.Of(r.Context())
+	fields, ok := r.Context().Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields)
+	if c.Trace == nil || !ok {
+		return
+	}
+	traceID, spanID := c.Trace.IDs()
+	fields.Add(zap.String("trace_id", traceID))
+	fields.Add(zap.String("span_id", spanID))
+}
+
 // WriteLogFields adds the call's fields to the request's line in the access log, if there is such a log. durward_auth
 // calls it when the request is done.
 func (c *Call) WriteLogFields(r *http.Request) {
+	if c.Trace != nil {
+		c.Trace.Describe(tracing.Call{Server: c.serverSlug(), Method: c.Log.Method, Tool: c.Log.Tool, Outcome: c.outcome()})
+	}
 	if server, ok := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok && server.Logs == nil {
 		return
 	}
@@ -91,13 +113,14 @@ func (c *Call) serverSlug() string {
 	return c.Server.Slug
 }
 
+// traceVariable is the variable of a request in which Caddy's tracing notes the id of its trace.
+const traceVariable = "trace_id"
+
 // TraceID returns the id of the trace that a request belongs to; "" when it belongs to none. Without Caddy's own
 // tracing it is the client's (W3C Trace Context, section 3.2), which goes on to the upstream too. It is a tag like the
 // other, never an identity.
 func TraceID(ctx context.Context, h http.Header) string {
-	// Caddy's tracing sets this variable, too. Looking for the span itself would search all values of the connection,
-	// mostly in vain.
-	said, ok := caddyhttp.GetVar(ctx, "trace_id").(string)
+	said, ok := caddyhttp.GetVar(ctx, traceVariable).(string)
 	if !ok {
 		values := h["Traceparent"]
 		if len(values) != 1 || len(values[0]) < 55 || values[0][2] != '-' || values[0][35] != '-' {

@@ -9,9 +9,8 @@ import (
 	"sync/atomic"
 
 	"github.com/caddyserver/caddy/v2"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/trace"
 
+	"github.com/durward-gateway/durward/internal/gateway/tracing"
 	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/llm/smart"
@@ -125,20 +124,15 @@ func (c *Core) askFor(ctx context.Context, j *storage.Job, alias string, prompt 
 	return c.Runtime.Ask(ctx, call, alias, prompt)
 }
 
-// Asks notes the alias that a call to a model asks for, for the access log and the request's trace.
-func (l *CallLog) Asks(ctx context.Context, alias string) {
+// Asks notes the alias that the call asks for, for the access log and the call's trace.
+func (l *CallLog) Asks(trace *tracing.Trace, alias string) {
 	l.Model = alias
-	if span := trace.SpanFromContext(ctx); span.IsRecording() {
-		span.SetAttributes(attribute.String("durward.model", alias))
-	}
+	trace.Asks(alias)
 }
 
-// Routed notes the model to which a smart model sends the call, for the access log, the request's trace and the
-// metrics.
-func (l *CallLog) Routed(ctx context.Context, d smart.Decision) {
+// Routed notes the model to which a smart model sends the call, for the access log, the call's trace and the metrics.
+func (l *CallLog) Routed(trace *tracing.Trace, d smart.Decision) {
 	l.RoutedModel, l.RouteReason = d.Alias, string(d.Reason)
-	if span := trace.SpanFromContext(ctx); span.IsRecording() {
-		span.SetAttributes(attribute.String("durward.routed_model", d.Alias), attribute.String("durward.route_reason", string(d.Reason)))
-	}
+	trace.Routed(d.Alias, string(d.Reason))
 	metrics.CountModelRoute(d)
 }

@@ -6,43 +6,34 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/trace"
-	"go.opentelemetry.io/otel/trace/noop"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"github.com/durward-gateway/durward/internal/gateway/tracing"
 	"github.com/durward-gateway/durward/internal/llm/smart"
 	"github.com/durward-gateway/durward/modules/app/metrics"
 )
 
-// recorder is a span that keeps its attributes.
-type recorder struct {
-	noop.Span
-	said string
-}
-
-func (*recorder) IsRecording() bool { return true }
-
-func (r *recorder) SetAttributes(all ...attribute.KeyValue) {
-	for _, a := range all {
-		r.said += fmt.Sprintf("%s=%s ", a.Key, a.Value.AsString())
-	}
-}
-
 // TestRouted checks that the target of a smart model's decision, and its reason, are in the log, in the trace and in
 // the metrics.
 func TestRouted(t *testing.T) {
-	span := new(recorder)
-	ctx := trace.ContextWithSpan(t.Context(), span)
-	call := new(Call)
-	call.Log.Asks(ctx, "smart")
-	call.Log.Routed(ctx, smart.Decision{Alias: "large", Slot: 2, Reason: smart.ByFloor})
+	seen := tracetest.NewSpanRecorder()
+	ctx, span := sdk.NewTracerProvider(sdk.WithSpanProcessor(seen)).Tracer("caddy").Start(t.Context(), "handler")
+	call := &Call{Trace: tracing.Of(ctx)}
+	call.Log.Asks(call.Trace, "smart")
+	call.Log.Routed(call.Trace, smart.Decision{Alias: "large", Slot: 2, Reason: smart.ByFloor})
+	span.End()
 	for key, want := range map[string]string{"durward.model": "smart", "durward.routed_model": "large", "durward.route_reason": "floor"} {
 		if got, ok := call.placeholder(key); !ok || got != want {
 			t.Errorf("{%s} is %v", key, got)
 		}
 	}
-	if want := "durward.model=smart durward.routed_model=large durward.route_reason=floor "; span.said != want {
-		t.Errorf("the trace has %q", span.said)
+	said := ""
+	for _, a := range seen.Ended()[0].Attributes() {
+		said += fmt.Sprintf("%s=%s ", a.Key, a.Value.AsString())
+	}
+	if want := "durward.model=smart durward.routed_model=large durward.route_reason=floor "; said != want {
+		t.Errorf("the trace has %q", said)
 	}
 	registry := prometheus.NewRegistry()
 	if _, err := metrics.Register(registry); err != nil {

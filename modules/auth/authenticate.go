@@ -15,6 +15,7 @@ import (
 	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/gateway/body"
+	"github.com/durward-gateway/durward/internal/gateway/tracing"
 	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/identity/caller"
 	"github.com/durward-gateway/durward/internal/identity/token"
@@ -28,24 +29,25 @@ import (
 func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request, call *app.Call) (refused bool) {
 	at := surfaceOf(r.URL.Path)
 	presented := presented(r.Header, at)
+	step := proof{call, call.Trace.Authenticate(), presented.kind()}
 	if presented.raw == "" || presented.key && at == elsewhere {
-		h.count(call, "missing")
+		step.ended("missing")
 		h.challenge(w, r, call.Core, presented.sent)
 		return true
 	}
 	bearer, err := prove(r, call.Core, presented)
 	if err == nil {
 		call.SetBearer(bearer)
-		return h.enter(w, r, call, at)
+		return h.enter(w, r, step, at)
 	}
 	var many *authn.TooManyFailures
 	switch {
 	case errors.As(err, &many): // neither recorded nor logged: its sender can repeat it without limit
-		h.count(call, "limited")
+		step.ended("limited")
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(many.Wait.Seconds()))))
 		h.refuse(w, r, gateway.TooManyFailures())
 	case errors.Is(err, token.ErrInvalid):
-		h.count(call, "invalid")
+		step.ended("invalid")
 		h.logger.Debug("refusing a credential", zap.String("reason", token.Reason(err)))
 		call.Core.AuditRefusal(err, r.URL.Path)
 		if !presented.key {
@@ -53,7 +55,7 @@ func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request, call *app
 		}
 		h.challenge(w, r, call.Core, true)
 	case errors.Is(err, caller.ErrForbidden), errors.Is(err, storage.ErrForeignOrganization):
-		h.count(call, "forbidden")
+		step.ended("forbidden")
 		h.logger.Info("refusing a caller", zap.Error(err))
 		reason, refusal := "names no organization that it may act for", gateway.NoOrganization()
 		if errors.Is(err, caller.ErrOtherOrganization) {
@@ -65,7 +67,7 @@ func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request, call *app
 		}
 		h.refuse(w, r, refusal)
 	default:
-		h.count(call, "unavailable")
+		step.ended("unavailable")
 		call.Core.LogFailure(h.logger, "authenticating", err)
 		h.refuse(w, r, gateway.CredentialUnread())
 	}
@@ -85,20 +87,29 @@ func prove(r *http.Request, core *app.Core, presented credential) (authn.Bearer,
 }
 
 // enter lets a proven caller in, unless they hold a key for another surface (attack K07).
-func (h *Handler) enter(w http.ResponseWriter, r *http.Request, call *app.Call, at surface) (refused bool) {
+func (h *Handler) enter(w http.ResponseWriter, r *http.Request, step proof, at surface) (refused bool) {
+	call := step.call
 	key := call.Caller.Key
 	if key == nil || at == proxies && key.Scopes.MCP && call.Caller.UserID != "" || at == models && key.Scopes.LLM() {
-		h.count(call, "ok")
+		step.ended("ok")
 		return false
 	}
-	h.count(call, "forbidden")
+	step.ended("forbidden")
 	call.Core.Audit.RefusedBearer(app.RecordedBearer(call.Caller), "the scopes of the API key do not cover this address", r.URL.Path)
 	h.refuse(w, r, gateway.ScopesElsewhere())
 	return true
 }
 
-func (h *Handler) count(call *app.Call, result string) {
-	call.Core.Metrics.CountAuthentication(result)
+// proof is the proof of a request's bearer while it is made.
+type proof struct {
+	call *app.Call
+	step tracing.Step
+	kind string // of the credential
+}
+
+func (p proof) ended(result string) {
+	p.call.Core.Metrics.CountAuthentication(result)
+	p.step.Authenticated(p.kind, result)
 }
 
 // resource returns the audience that is valid on this path only, besides the gateway's own: the URL of the MCP server, or on

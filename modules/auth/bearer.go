@@ -16,6 +16,17 @@ type credential struct {
 	key  bool   // it is an API key, or looks like one
 }
 
+// kind returns the word for the credential in traces.
+func (c credential) kind() string {
+	switch {
+	case c.raw == "":
+		return "none"
+	case c.key:
+		return "api_key"
+	}
+	return "token"
+}
+
 // presented returns the credential of a request. On addresses that accept API keys, a key may also come in the header
 // of Anthropic's clients; a value there that does not begin like a key is ignored. A request with several different
 // credentials counts as one without a valid credential: it is not clear whose it is.

@@ -63,7 +63,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	}
 	defer unpin()
 	defer app.Recover(w, h.logger)
-	return h.serve(w, r, &app.Call{Core: core}, next)
+	call := &app.Call{Core: core}
+	app.FollowTrace(r, call)
+	return h.serve(w, r, call, next)
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, call *app.Call, next caddyhttp.Handler) error {

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/credential/connection"
+	"github.com/durward-gateway/durward/internal/gateway/tracing"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/arguments"
@@ -82,6 +83,13 @@ type source struct {
 // Credential implements app.CredentialSource. The server is read once more: a client can send its body slowly, and a
 // server that was deleted meanwhile had no stream of this call to end yet.
 func (s *source) Credential(ctx context.Context) (connection.Credential, error) {
+	step := s.call.Trace.Credential()
+	credential, err := s.credential(ctx)
+	s.traced(step, credential, err)
+	return credential, err
+}
+
+func (s *source) credential(ctx context.Context) (connection.Credential, error) {
 	err := s.call.RenewServer(ctx)
 	if errors.Is(err, storage.ErrNotFound) {
 		return connection.Credential{}, &streams.Ended{Reason: streams.ServerDeleted}
@@ -103,10 +111,37 @@ func (s *source) Credential(ctx context.Context) (connection.Credential, error) 
 
 // Rejected implements app.CredentialSource.
 func (s *source) Rejected(ctx context.Context, used connection.Credential) (connection.Credential, error) {
+	step := s.call.Trace.Credential()
+	credential, err := s.rejected(ctx, used)
+	s.traced(step, credential, err)
+	return credential, err
+}
+
+func (s *source) rejected(ctx context.Context, used connection.Credential) (connection.Credential, error) {
 	if s.obtained() {
 		return s.call.Exchange(s.request).Rejected(ctx, s.call.Server, used)
 	}
 	return s.call.Core.Broker.Rejected(ctx, s.call.Account().Key(), *s.call.Server, used)
+}
+
+// traced ends the step of a trace.
+func (s *source) traced(step tracing.Step, credential connection.Credential, err error) {
+	if !s.call.Trace.Recorded() {
+		return
+	}
+	result, ended := "ok", (*streams.Ended)(nil)
+	switch {
+	case err == nil:
+	case errors.Is(err, connection.ErrNotConnected):
+		result = "not_connected"
+	case errors.As(err, &ended):
+		result = "ended"
+	case errors.Is(err, connection.ErrCredentialWanted):
+		result = "wanted"
+	default:
+		result = tracing.Unavailable
+	}
+	step.Got(string(connection.KindOf(&s.call.Server.Entry)), credential.Fresh(), result)
 }
 
 // obtained reports whether the gateway gets the server's tokens: users connect no account.

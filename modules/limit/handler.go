@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/internal/gateway/tracing"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/paths"
 )
@@ -110,7 +111,9 @@ func (h *Handler) admitCall(w http.ResponseWriter, r *http.Request) bool {
 	if r.Method != http.MethodPost && strings.HasPrefix(r.URL.Path, paths.MCPPrefix) {
 		return true
 	}
+	step := call.Trace.Limit()
 	refused, err := call.Core.Admitter.Look(r.Context(), call.Admission().Described())
+	step.Limited(tracing.Look, refused != nil, err)
 	return call.Admission().Pass(w, r, refused, err)
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/internal/gateway/tracing"
 	"github.com/durward-gateway/durward/internal/llm/wire"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
 	"github.com/durward-gateway/durward/modules/app"
@@ -27,7 +28,9 @@ func (h *Handler) admitPrompt(w http.ResponseWriter, r *http.Request) bool {
 	if r.Method != http.MethodPost {
 		return true
 	}
+	step := call.Trace.Limit()
 	refused, err := call.Core.Admitter.LookModels(r.Context(), call.Admission().Described())
+	step.Limited(tracing.Look, refused != nil, err)
 	switch {
 	case err != nil:
 		call.Core.LogFailure(h.logger, "looking at the limits of a call to a model", err)

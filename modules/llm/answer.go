@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/gateway/tracing"
 	"github.com/durward-gateway/durward/internal/llm/wire"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/proxy/forward"
@@ -71,6 +72,9 @@ func (x *exchange) relayWhole(ctx context.Context, run *run, answer *reply) {
 	}
 	used := wire.AnswerUsed(run.request, answer.body)
 	run.used(used)
+	if x.call.Upstream.Recorded() {
+		x.call.Upstream.Used(tracing.Usage{Model: wire.AnswerModel(answer.body)})
+	}
 	x.finish(run, outcomeOK, answer.Status, used)
 	x.writeWhole(answer.Response, answer.body)
 }
@@ -111,6 +115,7 @@ func (x *exchange) relayStream(ctx context.Context, run *run, answer *reply) {
 	response.CopyHeader(header)
 	header.Set("X-Content-Type-Options", "nosniff")
 	err := response.Relay(x.w, x.call.Core.Sizes.MCPEvent())
+	x.call.Upstream.Used(tracing.Usage{Model: stream.Model()})
 	if stream.Ended() {
 		err = nil // complete, even if an error followed
 	}

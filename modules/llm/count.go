@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/gateway/tracing"
 	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/llm/route"
 	"github.com/durward-gateway/durward/internal/llm/wire"
@@ -24,6 +25,7 @@ const maxCount = 64 << 10
 func (h *Handler) serveCount(a *answerer, call *app.Call) {
 	x := h.exchange(a, call)
 	x.count()
+	call.Records().Outcome(x.outcome, 0)
 	call.Core.Metrics.Calls.WithLabelValues(family, x.outcome).Inc()
 }
 
@@ -89,13 +91,15 @@ func (x *run) counted(ctx context.Context, c candidate) (*reply, *refusal) {
 		return nil, refused
 	}
 	x.tried++
-	if err := x.call.Records().ModelIntent(ctx, c.Account, c.alias, c.Model); err != nil {
+	if err := x.call.Records().ModelIntent(ctx, x.asked(c)); err != nil {
 		x.call.Core.LogFailure(x.handler.Logger, "recording a call to a model", err)
 		return nil, refusedRecord
 	}
+	at := x.call.Upstream.Context()
 	response, err := x.handler.Forwarder.Do(accounts.WithConnectTimeout(ctx, c.Timeouts.Connect), &forward.Request{
 		Method: http.MethodPost, URL: c.url, Header: x.header, Body: x.request.Body(c.Model), Credential: x.catalog.Credential(c.Account),
 		Rules: c.Account.Protocol.Headers(), HeaderTimeout: c.Timeouts.Response, Idle: c.Timeouts.Idle,
+		TraceParent: at.Parent, TraceState: at.State,
 	})
 	if err != nil {
 		var no failure
@@ -136,7 +140,9 @@ func (x *run) extend(ctx context.Context, c candidate) *refusal {
 	matched, err := admitter.MatchModels(ctx, x.call.Admission().Described(), &subject)
 	var over *limit.Refusal
 	if err == nil {
+		step := x.call.Trace.Limit()
 		over, err = x.entered.Extend(ctx, matched, 0)
+		step.Limited(tracing.Charge, over != nil, err)
 	}
 	switch {
 	case err != nil:

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/gateway/tracing"
 	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/llm/smart"
 	"github.com/durward-gateway/durward/internal/llm/wire"
@@ -58,7 +59,7 @@ func (x *exchange) route(ctx context.Context, request *wire.Request, model *acco
 			zap.String("alias", model.Alias), zap.Error(decision.Err))
 	}
 	x.w.Header().Set("X-Durward-Route-Reason", string(decision.Reason))
-	x.call.Log.Routed(ctx, decision)
+	x.call.Log.Routed(x.call.Trace, decision)
 	known, err := x.catalog.Models(ctx, who.OrganizationID)
 	if err != nil {
 		return nil, refusedStore
@@ -80,7 +81,9 @@ func (x *exchange) enter(ctx context.Context, model *accounts.Model) *refusal {
 	matched, err := admitter.MatchModels(ctx, x.call.Admission().Described(), &subject)
 	var over *limit.Refusal
 	if err == nil {
+		step := x.call.Trace.Limit()
 		x.entered, over, err = admitter.Engine().Charge(ctx, matched, limit.Cost{Requests: 1})
+		step.Limited(tracing.Charge, over != nil, err)
 	}
 	switch {
 	case err != nil:

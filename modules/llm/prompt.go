@@ -18,6 +18,7 @@ import (
 func (h *Handler) servePrompt(a *answerer, call *app.Call) {
 	x := h.exchange(a, call)
 	x.serve()
+	call.Records().Outcome(x.outcome, 0)
 	call.Core.Metrics.Calls.WithLabelValues(family, x.outcome).Inc()
 	if x.abort {
 		panic(http.ErrAbortHandler)
@@ -129,7 +130,7 @@ func (x *exchange) read() (request *wire.Request, model *accounts.Model, ok bool
 		x.call.Records().ModelRefused(x.r.Context(), request.Alias, x.outcome)
 		return nil, nil, false
 	}
-	x.call.Log.Asks(x.r.Context(), model.Alias)
+	x.call.Log.Asks(x.call.Trace, model.Alias)
 	x.outcome = outcomeOK
 	return request, model, true
 }

@@ -48,6 +48,9 @@ func (x *run) judge(ctx context.Context, c candidate, answer *reply) (route.Resu
 	case forward.Events:
 		began := x.handler.now()
 		answer.stream = wire.NewStream(x.request, answer.Body)
+		if x.call.Upstream.Recorded() {
+			answer.stream.NoteModel()
+		}
 		if err := answer.stream.Begin(func() bool { return x.handler.now().Sub(began) > announced }); err != nil {
 			return x.broken(ctx, c, err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/gateway/tracing"
 	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/llm/metering"
 	"github.com/durward-gateway/durward/internal/llm/route"
@@ -153,7 +154,10 @@ type failure struct {
 
 // attempt sends the request to one target.
 func (x *run) attempt(ctx context.Context, c candidate) (*reply, route.Result, failure) {
-	if refused, err := x.admit(ctx, c); refused != nil || err != nil {
+	step := x.call.Trace.Limit()
+	refused, err := x.admit(ctx, c)
+	step.Limited(tracing.Charge, refused != nil, err)
+	if refused != nil || err != nil {
 		if err != nil {
 			x.call.Core.LogFailure(x.handler.Logger, "counting a call to a model", err)
 			return nil, route.Unknown, failure{refusal: refusedStore, final: true}
@@ -162,20 +166,20 @@ func (x *run) attempt(ctx context.Context, c candidate) (*reply, route.Result, f
 	}
 	x.to = c
 	x.tried++
-	if err := x.call.Records().ModelIntent(ctx, c.Account, c.alias, c.Model); err != nil {
+	if err := x.call.Records().ModelIntent(ctx, x.asked(c)); err != nil {
 		x.call.Core.LogFailure(x.handler.Logger, "recording a call to a model", err)
 		return nil, route.Unknown, failure{refusal: refusedRecord, final: true}
 	}
 	core, started := x.call.Core, x.handler.now()
 	x.sent = started
+	at := x.call.Upstream.Context()
 	response, err := x.handler.Forwarder.Do(accounts.WithConnectTimeout(ctx, c.Timeouts.Connect), &forward.Request{
 		Method: http.MethodPost, URL: c.url, Header: x.header, Body: x.body(c.Model),
 		Credential: x.catalog.Credential(c.Account),
 		Rules:      c.Account.Protocol.Headers(), HeaderTimeout: c.Timeouts.Response, Idle: c.Timeouts.Idle,
+		TraceParent: at.Parent, TraceState: at.State,
 	})
-	if core.Metrics.UpstreamSeconds != nil {
-		core.Metrics.UpstreamSeconds.WithLabelValues(family).Observe(x.handler.now().Sub(started).Seconds())
-	}
+	core.Metrics.ObserveUpstream(family, x.handler.now().Sub(started), x.call.Trace.Sampled())
 	if err != nil {
 		result, no := x.failed(ctx, c, err)
 		x.call.Records().ModelOutcome(no.result(), 0, wire.Usage{})
@@ -189,6 +193,16 @@ func (x *run) attempt(ctx context.Context, c candidate) (*reply, route.Result, f
 	response.Discard()
 	x.call.Records().ModelOutcome(no.result(), response.Status, wire.Usage{})
 	return nil, result, no
+}
+
+// asked describes the call to a target.
+func (x *run) asked(c candidate) app.ModelCall {
+	return app.ModelCall{Account: c.Account, Alias: c.alias, Model: c.Model, Operation: operations[x.request.Endpoint], URL: c.url}
+}
+
+// operations maps the endpoints to gen_ai.operation.name. The conventions have no word for the last.
+var operations = map[limit.Endpoint]string{
+	limit.ChatCompletions: "chat", limit.Responses: "chat", limit.Messages: "chat", limit.Embeddings: "embeddings", limit.CountTokens: "count_tokens",
 }
 
 // body returns the request for a model of the target that is tried.

@@ -137,6 +137,7 @@ func (x *exchange) hold(response *forward.Response) error {
 	if response.Kind == forward.Events {
 		events := sse.NewEventRewriter(response.Body, int(limit), func(e *sse.Event) ([]byte, bool) {
 			data, changed := answers.Event(e)
+			x.noteFailure(data)
 			if filter == nil || len(data) == 0 {
 				return data, changed
 			}
@@ -154,6 +155,7 @@ func (x *exchange) hold(response *forward.Response) error {
 	if text == nil {
 		return &forward.Error{Class: forward.ErrUpstream, Cause: errForeign}
 	}
+	x.noteFailure(text)
 	if text = x.completed(text); text == nil {
 		return &forward.Error{Class: forward.ErrUpstream, Cause: errUnanswered}
 	}

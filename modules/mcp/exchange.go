@@ -32,6 +32,7 @@ type exchange struct {
 	w       http.ResponseWriter
 	r       *http.Request
 
+	sent    []byte        // the body as the upstream gets it
 	opened  string        // the session that the answer begins: its Upstream
 	mirrors []param.Field // headers that repeat parts of the message
 
@@ -105,6 +106,8 @@ func (x *exchange) carry() {
 		return
 	}
 	x.call.Streams().EndTakenBack()
+	x.trace()
+	defer x.measured(time.Now())
 	response, err := outbound.SendWith(ctx, x.call.Credentials.Rejected, credential, func(c connection.Credential) (*forward.Response, error) {
 		return x.attempt(ctx, c)
 	})
@@ -131,11 +134,13 @@ func (x *exchange) attempt(ctx context.Context, credential connection.Credential
 		return nil, err
 	}
 	started := time.Now()
+	at := x.call.Upstream.Context()
 	response, err := forwarder.Do(ctx, &forward.Request{
-		Method: x.r.Method, URL: target, Header: x.header(), SessionID: x.session().Forwarded(), Body: x.Body, Credential: credential,
+		Method: x.r.Method, URL: target, Header: x.header(), SessionID: x.session().Forwarded(), Body: x.sent, Credential: credential,
+		TraceParent: at.Parent, TraceState: at.State,
 		HTTP1: x.r.ProtoMajor == 1, Cancel: streams.Cancel(ctx), Idle: x.idle(),
 	})
-	x.call.Core.Metrics.ObserveMCP(time.Since(started))
+	x.call.Core.Metrics.ObserveMCP(time.Since(started), x.call.Trace.Sampled())
 	return response, err
 }
 

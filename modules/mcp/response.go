@@ -118,6 +118,7 @@ func (x *exchange) relayRefusal(ctx context.Context, response *forward.Response)
 		x.failed(ctx, err)
 		return
 	}
+	x.noteFailure(refusal)
 	response.CopyHeader(x.w.Header())
 	if kind != forward.Empty {
 		x.label(kind)

@@ -69,6 +69,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		return nil
 	case h.Off:
 		call.Decide().Off = true
+		call.Trace.Policy().Decided("off", "", 0, "")
 		return next.ServeHTTP(w, r)
 	case prefix == paths.SSEPrefix:
 		return h.serveSSE(w, r, call, next)

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/internal/gateway/tracing"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/policy/approval"
@@ -32,6 +33,7 @@ type held struct {
 	decision engine.Decision
 	// elsewhere lets the call be cancelled at another node; nil: it cannot be.
 	elsewhere *approval.Hold
+	wait      tracing.Step // of the trace
 	logger    *zap.Logger
 }
 
@@ -44,10 +46,27 @@ func (q *request) hold(w http.ResponseWriter, r *http.Request, next caddyhttp.Ha
 		request: &own, message: q.Single(), w: w, r: r, next: next, decision: decision,
 		logger: q.handler.logger.With(zap.String("server", q.call.Server.Slug)),
 	}
+	h.wait = q.call.Trace.Approval()
+	defer h.leave()
 	if q.Modern() {
 		return h.serveModern()
 	}
 	return h.begin(h.ask)
+}
+
+// leave ends the wait for a request that goes on without a decision.
+func (h *held) leave() {
+	if h.r.Context().Err() != nil {
+		h.wait.Waited("client_gone")
+		return
+	}
+	h.wait.Waited("held")
+}
+
+// waits notes the approval that the call waits for.
+func (h *held) waits(id string) {
+	h.call.Records().Held(id)
+	h.wait.About(id)
 }
 
 // attempts is the number of times that approval for a call is requested again because an equal call used up their
@@ -69,7 +88,7 @@ func (h *held) begin(ask func(*storage.Approval) error) error {
 		case err != nil:
 			return h.fail(err)
 		case a.Status != storage.ApprovalApproved:
-			h.call.Records().Held(a.ID)
+			h.waits(a.ID)
 			handover.Attend(h.r.Context()) // an approval must not be used up for a client that has left
 			return ask(&a)
 		}
@@ -179,12 +198,15 @@ func (h *held) released(ctx context.Context, used *storage.Approval) *app.Decisi
 	d := h.call.Decision
 	if used != nil {
 		d.ApprovalID = used.ID
+		h.wait.About(used.ID)
 	}
+	h.wait.Waited(string(storage.ApprovalApproved))
 	return d
 }
 
 // fail answers when the request for approval or the decision cannot be read.
 func (h *held) fail(err error) error {
+	h.wait.Waited(tracing.Unavailable)
 	h.unknowable(h.w, h.r, err)
 	return nil
 }
@@ -243,6 +265,7 @@ func (h *held) sendToPage(a *storage.Approval) {
 
 // refuse answers that the call was not made and will not be.
 func (h *held) refuse(text string) {
+	h.wait.Waited(string(storage.ApprovalDenied))
 	h.denied()
 	h.write(text)
 }

@@ -171,6 +171,7 @@ func (h *held) conclude(a *storage.Approval, state approval.State) error {
 		}
 		return h.useUp(wanted, state)
 	}
+	h.wait.Waited(string(a.Status))
 	h.refuse(textOf(a.Status))
 	return nil
 }

@@ -57,6 +57,7 @@ func (h *held) stream(a *storage.Approval) error {
 			return nil
 		}
 		if decided.Status == storage.ApprovalDenied || decided.Status == storage.ApprovalExpired {
+			h.wait.Waited(string(decided.Status))
 			h.refuseOn(client, textOf(decided.Status))
 			return nil
 		}
@@ -85,7 +86,7 @@ func (h *held) stream(a *storage.Approval) error {
 			h.refuseOn(client, textPage(h.call.Core, next))
 			return nil
 		}
-		h.call.Records().Held(next.ID)
+		h.waits(next.ID)
 		a = next // an equal call used that approval, or the policy has changed
 	}
 	return nil
@@ -261,6 +262,7 @@ func (s *heldStream) message(text []byte) error {
 
 // refuseOn answers on the stream that the call was not made. A write to a client that has left does no harm.
 func (h *held) refuseOn(s *heldStream, text string) {
+	h.wait.Waited(string(storage.ApprovalDenied))
 	h.denied()
 	_ = s.message(jsonrpc.ToolError(h.message.ID, text, false))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/gateway/inbound"
+	"github.com/durward-gateway/durward/internal/gateway/tracing"
 	"github.com/durward-gateway/durward/internal/mcp/conversation"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/mcp/method"
@@ -39,12 +40,16 @@ func (h *Handler) serveMCP(w http.ResponseWriter, r *http.Request, call *app.Cal
 	set, err := call.Known.Rules()
 	if err != nil {
 		h.count(call, "unavailable")
+		call.Trace.Policy().Decided(tracing.Unavailable, "", 0, "")
 		h.unreadable(w, call, err)
 		return nil
 	}
 	q := request{Request: in, handler: h, call: call, set: set, asking: call.Party().Principal()}
 	if in.Message.Batch {
-		if body := q.judgeBatch(r.Context()); body != nil {
+		step := call.Trace.Policy()
+		body := q.judgeBatch(r.Context())
+		traced(call, step, (&verdict{text: string(body)}).word())
+		if body != nil {
 			h.count(call, "denied")
 			in.Reply(w, http.StatusOK, body)
 			return nil
@@ -54,7 +59,9 @@ func (h *Handler) serveMCP(w http.ResponseWriter, r *http.Request, call *app.Cal
 			q.answered(w, r, m)
 			return nil
 		}
+		step := call.Trace.Policy()
 		v := q.judge(r.Context(), m)
+		traced(call, step, v.word())
 		switch {
 		case v.ask && q.unconnected(r.Context()):
 			q.guideOnly = true // no user is asked about a call that cannot be made

@@ -7,6 +7,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/internal/gateway/tracing"
 	"github.com/durward-gateway/durward/internal/policy/engine"
 	"github.com/durward-gateway/durward/modules/app"
 )
@@ -19,12 +20,15 @@ func (h *Handler) serveSSE(w http.ResponseWriter, r *http.Request, call *app.Cal
 	set, err := call.Known.Rules()
 	if err != nil {
 		call.Core.Metrics.Calls.WithLabelValues("sse", "unavailable").Inc()
+		call.Trace.Policy().Decided(tracing.Unavailable, "", 0, "")
 		h.unreadable(w, call, err)
 		return nil
 	}
+	step := call.Trace.Policy()
 	question := engine.Call{Principal: call.Party().Principal(), Kind: engine.SSEStream, Arguments: asked.Filters(), Open: h.app.StreamsOpen()}
 	said := set.Decide(r.Context(), question)
 	call.Note(question, said)
+	traced(call, step, said.Effect.String())
 	if said.Effect != engine.Allow {
 		call.Core.Metrics.Calls.WithLabelValues("sse", "denied").Inc()
 		gateway.RefuseDenied(w)

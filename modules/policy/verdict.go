@@ -5,8 +5,10 @@ import (
 
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/gateway/inbound"
+	"github.com/durward-gateway/durward/internal/gateway/tracing"
 	"github.com/durward-gateway/durward/internal/mcp/jsonrpc"
 	"github.com/durward-gateway/durward/internal/policy/engine"
+	"github.com/durward-gateway/durward/modules/app"
 )
 
 // textNobody is the text for a machine, about whose call a person would have to be asked.
@@ -25,6 +27,27 @@ type verdict struct {
 }
 
 func (v *verdict) refused() bool { return v.text != "" }
+
+// word returns the decision in one word, as in traces.
+func (v *verdict) word() string {
+	switch {
+	case v.refused():
+		return engine.Deny.String()
+	case v.ask:
+		return engine.Ask.String()
+	}
+	return engine.Allow.String()
+}
+
+// traced ends the step of a decision in a trace, with the rule that decided last. Lists and the like need no rule.
+func traced(call *app.Call, step tracing.Step, word string) {
+	if len(call.Judged) == 0 {
+		step.Decided(word, "", 0, "")
+		return
+	}
+	said := &call.Judged[len(call.Judged)-1].Decision
+	step.Decided(word, said.PolicyID, said.Revision, said.Rule)
+}
 
 func unknownMethod() verdict {
 	return verdict{code: jsonrpc.CodeMethodNotFound, text: "Method not found", service: gateway.NotFound}

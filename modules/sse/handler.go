@@ -53,6 +53,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	}
 	s := &stream{handler: h, call: call, w: w, r: r, options: options{asked}, outcome: "ok"}
 	s.serve()
+	call.Upstream.End(s.outcome, s.status)
 	call.Records().Outcome(s.outcome, s.status)
 	call.Core.Metrics.Calls.WithLabelValues("sse", s.outcome).Inc()
 	return nil

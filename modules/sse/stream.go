@@ -69,6 +69,7 @@ func (s *stream) open(ctx context.Context) *forward.Response {
 		s.unrecorded(err)
 		return nil
 	}
+	s.trace()
 	response, err := outbound.SendWith(ctx, s.call.Credentials.Rejected, credential, func(c connection.Credential) (*forward.Response, error) {
 		return s.attempt(ctx, c)
 	})
@@ -86,6 +87,14 @@ func (s *stream) open(ctx context.Context) *forward.Response {
 	return response
 }
 
+// trace begins the request to the upstream in the trace of the call.
+func (s *stream) trace() {
+	if s.call.Trace != nil {
+		target, _ := url.Parse(s.call.Server.Entry.EventsURL) // attempt reports the error
+		s.call.Upstream = s.call.Trace.Request(http.MethodGet, target)
+	}
+}
+
 func (s *stream) attempt(ctx context.Context, credential connection.Credential) (*forward.Response, error) {
 	target, err := url.Parse(s.call.Server.Entry.EventsURL)
 	if err != nil {
@@ -95,12 +104,12 @@ func (s *stream) attempt(ctx context.Context, credential connection.Credential) 
 	if err != nil {
 		return nil, err
 	}
-	started := time.Now()
+	started, at := time.Now(), s.call.Upstream.Context()
 	response, err := forwarder.Do(ctx, &forward.Request{
 		Method: http.MethodGet, URL: target, Query: s.options.query(), Header: s.r.Header, EventsOnly: true, Credential: credential,
-		HTTP1: s.r.ProtoMajor == 1,
+		HTTP1: s.r.ProtoMajor == 1, TraceParent: at.Parent, TraceState: at.State,
 	})
-	s.call.Core.Metrics.UpstreamSeconds.WithLabelValues("sse").Observe(time.Since(started).Seconds())
+	s.call.Core.Metrics.ObserveUpstream("sse", time.Since(started), s.call.Trace.Sampled())
 	return response, err
 }
 

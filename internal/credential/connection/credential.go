@@ -24,6 +24,7 @@ type Credential struct {
 	place   place
 	version int64
 	expires time.Time
+	fresh   bool // see Fresh
 }
 
 // None returns the credential for a server that needs none.
@@ -45,6 +46,15 @@ func (c Credential) Version() int64 { return c.version }
 // ExpiresAt returns the end of the credential. It is the zero time when the credential does not end, or the end is
 // unknown.
 func (c Credential) ExpiresAt() time.Time { return c.expires }
+
+// Fresh reports whether the call that got the credential has waited until it was issued.
+func (c Credential) Fresh() bool { return c.fresh }
+
+// Renewed returns the credential for a call that has waited until it was issued.
+func (c Credential) Renewed() Credential {
+	c.fresh = true
+	return c
+}
 
 // Apply puts the credential on a request and replaces any value under its name. It changes nothing and returns an error
 // if the request goes to another origin than the one that the credential was made for.

@@ -77,7 +77,8 @@ func (b *Broker) refresh(ctx context.Context, key storage.ConnectionKey, s stora
 		if !h.fits(siteOf(&s.Entry)) {
 			return Credential{}, b.moved(ctx, key, &h)
 		}
-		return h.cred.on(s.Entry.AuthParams)
+		cred, err := h.cred.on(s.Entry.AuthParams)
+		return cred.Renewed(), err
 	case <-late:
 		return Credential{}, &UnavailableError{RetryAfter: time.Second, Cause: errors.New("the provider is slow")}
 	case <-ctx.Done():

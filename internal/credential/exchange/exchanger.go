@@ -151,6 +151,8 @@ func (e *Exchanger) Credential(ctx context.Context, a Asking) (connection.Creden
 		if token, err = e.exchange(ctx, &a, k, 0); err != nil {
 			return connection.Credential{}, err
 		}
+		issued, err := connection.Issued(a.Server, token.token, token.version, token.expires)
+		return issued.Renewed(), err
 	}
 	return connection.Issued(a.Server, token.token, token.version, token.expires)
 }
@@ -171,7 +173,8 @@ func (e *Exchanger) Rejected(ctx context.Context, a Asking, used connection.Cred
 			return connection.Credential{}, err
 		}
 	}
-	return connection.Issued(a.Server, token.token, token.version, token.expires)
+	issued, err := connection.Issued(a.Server, token.token, token.version, token.expires)
+	return issued.Renewed(), err
 }
 
 // deadline limits an exchange together with what it needs: metadata, and a renewal of the proof.

@@ -40,6 +40,8 @@ func (s *Stream) chat(c *cursor) (hide bool) {
 		case "usage":
 			counted = c.next() == '{'
 			usage.read(c)
+		case "model":
+			s.named(c)
 		case "error":
 			wrong = c.next() != 'n'
 			s.fail(c)
@@ -155,6 +157,8 @@ func (s *Stream) ended(response *cursor, failure bool, failed *cursor) {
 			s.told.read(response)
 		case "error":
 			*failed = cursor{b: response.skip()}
+		case "model":
+			s.named(response)
 		default:
 			response.skip()
 		}
@@ -174,9 +178,12 @@ func (s *Stream) messages(c *cursor, e *sse.Event) {
 			kind = c.text()
 		case "message":
 			for name := range c.members {
-				if string(name) == "usage" {
+				switch string(name) {
+				case "usage":
 					usage.b = c.skip()
-				} else {
+				case "model":
+					s.named(c)
+				default:
 					c.skip()
 				}
 			}

@@ -35,6 +35,8 @@ type Stream struct {
 	failed   bool
 	failure  Failure
 	sequence int64 // of the next event of the Responses API
+	noted    bool  // the model's name is wanted
+	model    string
 }
 
 // NewStream passes on the upstream's answer to r, whose body was made by [Request.Body]. It holds 2 KiB while it waits,
@@ -108,6 +110,20 @@ func (s *Stream) Used() Usage {
 		return u
 	}
 	return u.or(estimateUsed(s.estimate, s.output))
+}
+
+// NoteModel makes the stream remember the name of the model that answers, for [Stream.Model].
+func (s *Stream) NoteModel() { s.noted = true }
+
+// Model returns the provider's name of the model that answers; "" when it was not told, or is not remembered.
+func (s *Stream) Model() string { return s.model }
+
+// named reads the name of the model.
+func (s *Stream) named(c *cursor) {
+	name := c.text()
+	if s.noted && s.model == "" {
+		s.model = string(name)
+	}
 }
 
 // OutputBytes returns the bytes of model text that passed so far: contents, arguments of tools, reasoning.

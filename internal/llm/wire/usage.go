@@ -40,6 +40,19 @@ func AnswerUsage(endpoint limit.Endpoint, body []byte) Usage {
 	return t.usage(endpoint)
 }
 
+// AnswerModel returns the provider's name of the model in a JSON answer; "" when there is none.
+func AnswerModel(body []byte) (model string) {
+	c := cursor{b: body}
+	for name := range c.members {
+		if string(name) == "model" {
+			model = string(c.text())
+		} else {
+			c.skip()
+		}
+	}
+	return model
+}
+
 // AnswerUsed returns the [AnswerUsage]. When that is not known it returns an estimate from r and the text in the
 // answer. An answer with text but without output tokens is estimated too, as in [Stream.Used].
 func AnswerUsed(r *Request, body []byte) Usage {

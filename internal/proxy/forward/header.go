@@ -18,6 +18,8 @@ func (e *HeaderError) Error() string { return "header " + e.Name + " " + e.Reaso
 const (
 	sessionHeader  = "Mcp-Session-Id"
 	acceptEncoding = "Accept-Encoding"
+	traceParent    = "Traceparent"
+	traceState     = "Tracestate"
 )
 
 // userAgent is sent for clients without a User-Agent. net/http's own would be wrong, and some edge servers refuse a
@@ -61,9 +63,9 @@ const (
 // count as another tool for each caller (attack M13).
 func requestRule(name string) occurrence {
 	switch name {
-	case "Content-Type", "User-Agent", "Last-Event-Id", "Traceparent", "Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name":
+	case "Content-Type", "User-Agent", "Last-Event-Id", traceParent, "Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name":
 		return once
-	case "Accept", "Tracestate", "Baggage":
+	case "Accept", traceState, "Baggage":
 		return many
 	}
 	if strings.HasPrefix(name, "Mcp-Param-") { // even when the argument is named session-id
@@ -93,7 +95,7 @@ func requestFields(out []http1.Field, r *Request) ([]http1.Field, error) {
 	agent := false
 	for name, values := range r.Header {
 		rule := r.Rules.request(name)
-		if rule == never || len(values) == 0 || r.EventsOnly && strings.HasPrefix(name, "Mcp-") { // /sse is not MCP
+		if rule == never || len(values) == 0 || r.TraceParent != "" && (name == traceParent || name == traceState) || r.EventsOnly && strings.HasPrefix(name, "Mcp-") { // /sse is not MCP
 			continue
 		}
 		if err := checkValues(rule, name, values); err != nil {
@@ -109,6 +111,12 @@ func requestFields(out []http1.Field, r *Request) ([]http1.Field, error) {
 	}
 	if r.EventsOnly {
 		out = append(out, http1.Field{Name: "Accept", Value: "text/event-stream"})
+	}
+	if r.TraceParent != "" {
+		out = append(out, http1.Field{Name: traceParent, Value: r.TraceParent})
+		if r.TraceState != "" {
+			out = append(out, http1.Field{Name: traceState, Value: r.TraceState})
+		}
 	}
 	if r.SessionID != "" {
 		if !visibleASCII(r.SessionID) {

@@ -41,6 +41,9 @@ type Request struct {
 	SessionID  string      // the upstream's own session id, unsealed; "" for none
 	Body       []byte      // of a POST; must not be changed until the answer is closed
 	Credential Credential  // nil: none
+	// TraceParent and TraceState name the place in a trace from which the request goes out (W3C Trace Context). They take the
+	// place of the client's own, whatever Rules says. TraceParent "": the request has no place of its own.
+	TraceParent, TraceState string
 	// Rules holds the allow-lists of headers; nil: MCP's.
 	Rules *Rules
 	// HeaderTimeout and Idle replace the forwarder's limits. 0: they do not.

@@ -15,7 +15,7 @@ import (
 func Register(registry *prometheus.Registry) (*Traffic, error) {
 	for _, collector := range []prometheus.Collector{
 		traffic.Authentications, traffic.Calls, traffic.UpstreamSeconds, traffic.Streams, traffic.Connections, auditCounters, usageCounters,
-		limitRefusals, limitCounters, limitDegraded, limitAlone, modelTokens, modelRoutes, clockAhead, storeFailing, answersDropped, announcements,
+		limitRefusals, limitCounters, limitDegraded, limitAlone, modelTokens, modelRoutes, modelUsage, modelSeconds, messageSeconds, clockAhead, storeFailing, answersDropped, announcements,
 	} {
 		var registered prometheus.AlreadyRegisteredError
 		if err := registry.Register(collector); err != nil && !errors.As(err, &registered) {

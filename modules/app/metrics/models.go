@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -30,6 +31,45 @@ func CountModelTokens(input, output, cached int64) {
 	inputTokens.Add(float64(max(input, 0)))
 	outputTokens.Add(float64(max(output, 0)))
 	cachedTokens.Add(float64(max(cached, 0)))
+}
+
+// errorLabel returns the label error_type of OpenTelemetry's conventions: "", which is no label, for success.
+func errorLabel(outcome string) string {
+	if outcome == "ok" {
+		return ""
+	}
+	return outcome
+}
+
+// These follow OpenTelemetry's conventions for clients of models, in names, labels and buckets. The names of models are
+// left out: administrators choose them.
+var (
+	modelUsage = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "gen_ai_client_token_usage", Help: "Tokens of each call to a provider of models.", Buckets: prometheus.ExponentialBuckets(1, 4, 14),
+	}, []string{"gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_token_type"})
+	modelSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "gen_ai_client_operation_duration_seconds", Help: "Time of each call to a provider of models, to the end of its answer.", Buckets: prometheus.ExponentialBuckets(0.01, 2, 14),
+	}, []string{"gen_ai_operation_name", "gen_ai_provider_name", "error_type"})
+)
+
+// ModelCall is a call to a provider of models that has ended.
+type ModelCall struct {
+	Operation, Provider string
+	Outcome             string
+	Took                time.Duration
+	Input, Output       int64
+	TraceID             string // of the recorded trace of the call; "" for none
+}
+
+// CountModelCall counts a call to a provider.
+func CountModelCall(c ModelCall) {
+	observe(modelSeconds.WithLabelValues(c.Operation, c.Provider, errorLabel(c.Outcome)), c.Took, c.TraceID)
+	if c.Input > 0 {
+		modelUsage.WithLabelValues(c.Operation, c.Provider, "input").Observe(float64(c.Input))
+	}
+	if c.Output > 0 {
+		modelUsage.WithLabelValues(c.Operation, c.Provider, "output").Observe(float64(c.Output))
+	}
 }
 
 // CountModelRoute counts a decision of a smart model.

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/durward-gateway/durward/internal/mcp/method"
 )
 
 // Traffic holds the collectors of requests and connections, which handlers use directly.
@@ -45,13 +47,54 @@ func (m *Traffic) CountMCP(result string) {
 	m.Calls.WithLabelValues("mcp", result).Inc()
 }
 
-// ObserveMCP notes the time until the response headers of an upstream of /mcp.
-func (m *Traffic) ObserveMCP(took time.Duration) {
+// ObserveMCP notes the time until the response headers of an upstream of /mcp. traceID names the recorded trace of the
+// call; "" for none.
+func (m *Traffic) ObserveMCP(took time.Duration, traceID string) {
 	if m.mcpSeconds == nil {
-		m.UpstreamSeconds.WithLabelValues("mcp").Observe(took.Seconds())
+		m.ObserveUpstream("mcp", took, traceID)
 		return
 	}
-	m.mcpSeconds.Observe(took.Seconds())
+	observe(m.mcpSeconds, took, traceID)
+}
+
+// ObserveUpstream does the work of ObserveMCP for each family.
+func (m *Traffic) ObserveUpstream(family string, took time.Duration, traceID string) {
+	if m.UpstreamSeconds != nil {
+		observe(m.UpstreamSeconds.WithLabelValues(family), took, traceID)
+	}
+}
+
+// messageSeconds follows OpenTelemetry's conventions for MCP clients, in names, labels and buckets. The names of tools are
+// left out: servers choose them.
+var messageSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+	Name: "mcp_client_operation_duration_seconds", Help: "Time of each request to an MCP server, to the end of its answer.",
+	Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300},
+}, []string{"mcp_method_name", "error_type"})
+
+// toolSeconds is for every usual call and is looked up once.
+var toolSeconds = messageSeconds.WithLabelValues(toolsCall, "")
+
+const toolsCall = "tools/call"
+
+// ObserveMessage notes the time of a request to an MCP server.
+func ObserveMessage(name, outcome string, took time.Duration, traceID string) {
+	if name == toolsCall && outcome == "ok" {
+		observe(toolSeconds, took, traceID)
+		return
+	}
+	if method.Of(name, false) == method.Unknown { // with `durward_policy off`, clients may send any name
+		name = "_OTHER"
+	}
+	observe(messageSeconds.WithLabelValues(name, errorLabel(outcome)), took, traceID)
+}
+
+// observe notes a time, with the trace of one that a collector has as an example.
+func observe(by prometheus.Observer, took time.Duration, traceID string) {
+	if examples, ok := by.(prometheus.ExemplarObserver); ok && traceID != "" {
+		examples.ObserveWithExemplar(took.Seconds(), prometheus.Labels{"trace_id": traceID})
+		return
+	}
+	by.Observe(took.Seconds())
 }
 
 var traffic = newTraffic()
