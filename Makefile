@@ -189,6 +189,14 @@ audit-bench: ## searches in an audit log of ROWS calls (default 10,000,000), in 
 chart-test: ## what Helm says about deploy/helm (builds Helm the first time)
 	.ci/with-go .ci/chart
 
+# Without the clients of all clouds in which Prometheus can look for its targets.
+PROMTOOL := go run -C deploy/prometheus -tags=remove_all_sd github.com/prometheus/prometheus/cmd/promtool
+
+.PHONY: rules-test
+rules-test: ## alerts and recording rules of deploy/prometheus, checked and tested with promtool (builds it the first time)
+	.ci/with-go $(PROMTOOL) check rules --lint=all --lint-fatal recording.yaml alerts.yaml
+	.ci/with-go $(PROMTOOL) test rules tests.yaml
+
 .PHONY: docs-site
 docs-site: ## bin/site: a web site of the pages of this checkout, with a search; open bin/site/index.html
 	.ci/with-go go test -C deploy/site -count=1 ./...
