@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -88,7 +90,15 @@ func (g *gateway) accessLine(text string) map[string]any {
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	provider := newLLMProvider(t, func(w http.ResponseWriter, _ *http.Request, _ string) { answerJSON(w, http.StatusOK, chatAnswer) })
-	r := startRunning(t, settings{global: "metrics", option: `provider openai {
+	const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="
+	receiver := newAnnouncementReceiver(t, secret)
+	r := startRunning(t, settings{global: "metrics\nlog {\noutput durward\n}", env: []string{"WEBHOOK_SECRET=" + secret}, option: approvalConsole + `
+		notify {
+			webhook ` + receiver.server.URL + `/held {
+				secret {env.WEBHOOK_SECRET}
+			}
+		}
+		provider openai {
 			base_url ` + provider.URL + `/v1
 		}
 		alias alias-of-a-model {
@@ -112,10 +122,20 @@ func TestMetrics(t *testing.T) {
 	r.send(http.MethodPost, chatPath, r.user, `{"model":"name-of-a-smart-one","messages":[]}`).want(t, http.StatusOK)
 	r.send(http.MethodPost, chatPath, r.user, `{"model":"alias-of-a-model","messages":[]}`).want(t, http.StatusTooManyRequests)
 
+	asks := r.bareServer(r.party.url()+"/open", nil)
+	r.govern(asks, granting("tools/call:pay:approve"))
+	r.callTool(r.user, asks, "", "pay").want(t, http.StatusOK)
+	receiver.waitFor(t, "approval.held")
+	r.eventually("the announcement is counted", func() bool { return r.metric(`durward_announcements_total{kind="webhook",result="delivered"}`) == "1" })
+
 	metrics := r.admin("/metrics")
 	want := map[string]map[string][]string{ // name: label: values that there can be
-		"durward_authentications_total":     {"result": {"ok", "missing", "invalid", "forbidden", "limited", "unavailable"}},
-		"durward_calls_total":               {"family": {"mcp", "sse", "llm"}, "result": {"ok", "refused", "limited", "not_connected", "unavailable", "upstream_error", "client_gone", "cancelled", "ended", "cut", "scope", "error"}},
+		"durward_authentications_total":            {"result": {"ok", "missing", "invalid", "forbidden", "limited", "unavailable"}},
+		"durward_calls_total":                      {"family": {"mcp", "sse", "llm"}, "result": {"ok", "refused", "limited", "not_connected", "unavailable", "upstream_error", "client_gone", "cancelled", "ended", "cut", "scope", "error", "held"}},
+		"mcp_client_operation_duration_seconds":    {"mcp_method_name": {"tools/call", "initialize"}, "error_type": {"", "upstream_error", "ended"}},
+		"gen_ai_client_operation_duration_seconds": {"gen_ai_operation_name": {"chat"}, "gen_ai_provider_name": {"openai"}, "error_type": {""}},
+		"gen_ai_client_token_usage":                {"gen_ai_operation_name": {"chat"}, "gen_ai_provider_name": {"openai"}, "gen_ai_token_type": {"input", "output"}},
+		"durward_announcements_total":              {"kind": {"webhook"}, "result": {"delivered", "failed"}}, "durward_log_lines_dropped_total": {},
 		"durward_upstream_response_seconds": {"family": {"mcp", "sse", "llm"}},
 		"durward_open_streams":              {"family": {"mcp", "sse"}},
 		"durward_mcp_answers_dropped_total": {"reason": {"unreadable", "other_id", "second_answer", "server_request", "event_name"}},
@@ -130,7 +150,7 @@ func TestMetrics(t *testing.T) {
 		"durward_usage_unpriced_requests_total": {}, "durward_usage_coarse_requests_total": {}, "durward_usage_pending_rows": {},
 		"durward_budget_refusals_total": {}, "durward_budget_alerts_total": {}, "durward_clock_ahead_seconds": {}, "durward_store_failing": {},
 	}
-	series := regexp.MustCompile(`^(durward_\w+?)(?:_bucket|_sum|_count)?(?:\{(.*)\})? \S+$`)
+	series := regexp.MustCompile(`^((?:durward|mcp|gen_ai)_\w+?)(?:_bucket|_sum|_count)?(?:\{(.*)\})? \S+$`)
 	label := regexp.MustCompile(`(\w+)="([^"]*)"`)
 	seen := map[string]bool{}
 	for line := range strings.Lines(metrics) {
@@ -153,6 +173,7 @@ func TestMetrics(t *testing.T) {
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(seen))); diff != "" {
 		t.Errorf("collectors (-want +got):\n%s", diff)
 	}
+	wantMetricsOf(t, slices.Sorted(maps.Keys(seen)))
 	for _, id := range []string{orgAcme, alice["sub"].(string), bob["sub"].(string), r.oauth.ID, r.oauth.Slug, "echo", "test-client", "acme", "name-of-a", "alias-of-a", "of-nobody"} {
 		if strings.Contains(metrics, id) {
 			t.Errorf("the metrics hold %q", id)
@@ -167,6 +188,39 @@ func TestMetrics(t *testing.T) {
 		`durward_calls_total{family="llm",result="limited"}`:   "1", `durward_limit_refusals_total{measure="requests",traffic="llm",where="charge"}`: "1",
 	} {
 		r.eventually(name+" is "+value, func() bool { return r.metric(name) == value })
+	}
+}
+
+// wantMetricsOf checks that the gateway exposes every metric that pages, dashboard and rules name, and that the pages
+// name all that it exposes.
+func wantMetricsOf(t *testing.T, exposed []string) {
+	t.Helper()
+	name := regexp.MustCompile(`\b(?:durward|mcp_client|gen_ai_client)_[a-z_]+[a-z]\b`)
+	recorded := regexp.MustCompile(`[a-z_]*:(?:durward|mcp_client|gen_ai_client)_\w+:\w+|\bdurward_\w+:\w+`)
+	pages, err := filepath.Glob("../docs/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatal(pages, err)
+	}
+	documented := make(map[string]bool)
+	for _, file := range append(pages, "../deploy/grafana/durward.json", "../deploy/prometheus/alerts.yaml", "../deploy/prometheus/recording.yaml", "../deploy/prometheus/tests.yaml") {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range name.FindAllString(recorded.ReplaceAllString(string(text), ""), -1) {
+			metric := strings.TrimSuffix(found, "_bucket")
+			documented[metric] = true
+			// Pages also name directives, such as durward_llm.
+			is := filepath.Ext(file) != ".md" || strings.HasSuffix(metric, "_total") || strings.HasSuffix(metric, "_seconds")
+			if is && !slices.Contains(exposed, metric) {
+				t.Errorf("%s names %s, which is not exposed", file, metric)
+			}
+		}
+	}
+	for _, metric := range exposed {
+		if !documented[metric] {
+			t.Errorf("no page names %s", metric)
+		}
 	}
 }
 

@@ -181,7 +181,7 @@ func startTraced(t *testing.T, protocol string, env ...string) *traced {
 			`data: {"model":"gpt-real-2026","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`+"\n\n"+
 			`data: {"model":"gpt-real-2026","choices":[],"usage":{"prompt_tokens":9,"completion_tokens":3}}`+"\n\ndata: [DONE]\n\n")
 	})
-	x.gateway = startGateway(t, settings{site: "log\ntracing", env: slices.Concat(x.collector.over(protocol), env, []string{"PROVIDER_KEY=" + canary("provider-key")}),
+	x.gateway = startGateway(t, settings{site: "log\ntracing\nmetrics /metrics-of-the-test", env: slices.Concat(x.collector.over(protocol), env, []string{"PROVIDER_KEY=" + canary("provider-key")}),
 		option: approvalConsole + `
 		provider openai house {
 			base_url ` + x.provider.URL + `/v1
@@ -364,6 +364,7 @@ func TestTraces(t *testing.T) {
 
 	x.elicited()
 	x.logged(1)
+	x.exemplary()
 	x.silent(session, x.user, console)
 }
 
@@ -460,6 +461,21 @@ func (x *traced) logged(n int) {
 	request, _ := x.collector.whole(traceID(n))
 	if line := x.accessLine(`"trace_id":"` + traceID(n) + `"`); line["span_id"] != request.ID || line["tool"] != "echo" {
 		x.t.Errorf("the line is %v", line)
+	}
+}
+
+// exemplary checks that histograms of time have traces as exemplars, in OpenMetrics.
+func (x *traced) exemplary() {
+	x.t.Helper()
+	text := string(x.send(http.MethodGet, "/metrics-of-the-test", "", nil, "Accept", "application/openmetrics-text; version=1.0.0").want(x.t, http.StatusOK).body)
+	for _, metric := range []string{"durward_upstream_response_seconds", "mcp_client_operation_duration_seconds", "gen_ai_client_operation_duration_seconds"} {
+		found := false
+		for line := range strings.Lines(text) {
+			found = found || strings.HasPrefix(line, metric+"_bucket") && strings.Contains(line, `# {trace_id="`)
+		}
+		if !found {
+			x.t.Errorf("%s has no trace as an exemplar", metric)
+		}
 	}
 }
 
