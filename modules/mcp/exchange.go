@@ -12,6 +12,7 @@ import (
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/gateway/inbound"
+	"github.com/durward-gateway/durward/internal/gateway/tracing"
 	"github.com/durward-gateway/durward/internal/mcp/answer"
 	"github.com/durward-gateway/durward/internal/mcp/legacysse"
 	"github.com/durward-gateway/durward/internal/mcp/param"
@@ -32,9 +33,10 @@ type exchange struct {
 	w       http.ResponseWriter
 	r       *http.Request
 
-	sent    []byte        // the body as the upstream gets it
-	opened  string        // the session that the answer begins: its Upstream
-	mirrors []param.Field // headers that repeat parts of the message
+	sent    []byte          // the body as the upstream gets it
+	at      tracing.Context // the place in a trace from which it goes out
+	opened  string          // the session that the answer begins: its Upstream
+	mirrors []param.Field   // headers that repeat parts of the message
 
 	joined *session.Session // the upstream's session of a conversation that the gateway began
 	waits  atomic.Bool      // the stream waits for its user to connect
@@ -134,10 +136,9 @@ func (x *exchange) attempt(ctx context.Context, credential connection.Credential
 		return nil, err
 	}
 	started := time.Now()
-	at := x.call.Upstream.Context()
 	response, err := forwarder.Do(ctx, &forward.Request{
 		Method: x.r.Method, URL: target, Header: x.header(), SessionID: x.session().Forwarded(), Body: x.sent, Credential: credential,
-		TraceParent: at.Parent, TraceState: at.State,
+		TraceParent: x.at.Parent, TraceState: x.at.State,
 		HTTP1: x.r.ProtoMajor == 1, Cancel: streams.Cancel(ctx), Idle: x.idle(),
 	})
 	x.call.Core.Metrics.ObserveMCP(time.Since(started), x.call.Trace.Sampled())

@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"net/http"
 	"time"
 
 	"github.com/durward-gateway/durward/internal/gateway/tracing"
@@ -13,7 +12,7 @@ import (
 // trace begins the request to the upstream in the trace of the call, and marks its message with the place there. What
 // policies and approvals judged is the client's own message: a trace is no part of what a server is asked to do.
 func (x *exchange) trace() {
-	x.sent = x.Body
+	x.sent, x.at = x.Body, tracing.Context{}
 	if x.call.Trace == nil {
 		return
 	}
@@ -25,6 +24,7 @@ func (x *exchange) trace() {
 	if m == nil || m.Kind == jsonrpc.Response {
 		// No message that is a call: a stream, the end of a session, a batch, an answer to the server.
 		x.call.Upstream = x.call.Trace.Request(x.r.Method, server)
+		x.at = x.call.Upstream.Context()
 		return
 	}
 	message := tracing.Message{Method: m.Method, Name: m.Name, Version: x.Version(), Session: x.session().Forwarded(), Server: server}
@@ -33,9 +33,8 @@ func (x *exchange) trace() {
 	}
 	x.call.Trace.Link(m)
 	x.call.Upstream = x.call.Trace.Message(message)
-	if x.r.Method == http.MethodPost {
-		x.sent = x.call.Upstream.Context().Mark(x.Body)
-	}
+	x.at = x.call.Upstream.Context()
+	x.sent = x.at.Mark(x.Body)
 }
 
 // measured ends the request to the upstream in the trace and in the metrics. Streams that wait for events are no

@@ -2,7 +2,9 @@ package tracing
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
+	"strings"
 
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
@@ -56,9 +58,14 @@ func (c Client) Context() Context {
 }
 
 func contextOf(span trace.Span) Context {
-	var at Context
-	propagation.TraceContext{}.Inject(trace.ContextWithSpan(context.Background(), span), &at)
-	return at
+	at := span.SpanContext()
+	traceID, spanID := at.TraceID(), at.SpanID()
+	// W3C Trace Context, section 3.2, with the flags that it defines.
+	parent := append(make([]byte, 0, 55), "00-"...)
+	parent = append(hex.AppendEncode(parent, traceID[:]), '-')
+	parent = append(hex.AppendEncode(parent, spanID[:]), '-')
+	parent = hex.AppendEncode(parent, []byte{byte(at.TraceFlags() & (trace.FlagsSampled | trace.FlagsRandom))})
+	return Context{string(parent), at.TraceState().String()}
 }
 
 // Mark returns a message with the context in its params._meta, where the conventions for MCP have it. It takes the place
@@ -77,6 +84,9 @@ func (at Context) Mark(message []byte) []byte {
 
 // quoted writes a JSON string. A state may hold quotes and backslashes.
 func quoted(s string) []byte {
+	if !strings.ContainsAny(s, `"\<>&`) { // nor does it hold characters of control, as headers do not
+		return append(append(append(make([]byte, 0, len(s)+2), '"'), s...), '"')
+	}
 	text, _ := json.Marshal(s) // encoding a string cannot fail
 	return text
 }

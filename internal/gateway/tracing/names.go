@@ -9,7 +9,7 @@ const (
 	spanLimit        = "durward.limit"
 	spanPolicy       = "durward.policy"
 	spanApproval     = "durward.approval"
-	spanCredential   = "durward.credential"
+	spanCredential   = "durward.credential" //nolint:gosec // a name
 )
 
 // These are the gateway's own attributes.
@@ -29,8 +29,8 @@ const (
 	attrPolicyRule       = "durward.policy.rule"
 	attrApprovalID       = "durward.approval.id"
 	attrApprovalResult   = "durward.approval.result"
-	attrCredentialKind   = "durward.credential.kind"
-	attrCredentialResult = "durward.credential.result"
+	attrCredentialKind   = "durward.credential.kind"   //nolint:gosec // a name
+	attrCredentialResult = "durward.credential.result" //nolint:gosec // a name
 	attrCredentialNew    = "durward.credential.refreshed"
 )
 

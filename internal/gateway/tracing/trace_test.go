@@ -37,7 +37,7 @@ func attributes(span sdk.ReadOnlySpan) map[string]string {
 	return all
 }
 
-func mustURL(t *testing.T, text string) *url.URL {
+func mustURL(t testing.TB, text string) *url.URL {
 	t.Helper()
 	u, err := url.Parse(text)
 	if err != nil {

@@ -20,12 +20,29 @@ func SetMeta(text []byte, members []Member) ([]byte, bool) {
 		if out, ok := Replace(params, func(meta []byte) []byte { return put(meta, members) }, "_meta"); ok {
 			return out
 		}
-		return put(params, []Member{{"_meta", put(nil, members)}})
+		return insert(params, "_meta", put(nil, members))
 	}, "params")
 	if !ok {
-		out = put(text, []Member{{"params", put(nil, []Member{{"_meta", put(nil, members)}})}})
+		out = put(text, []Member{{"params", insert(nil, "_meta", put(nil, members))}})
 	}
 	return out, out != nil
+}
+
+// insert returns an object with one more member, whose name it does not have. It does not read the object again.
+func insert(object []byte, name string, value []byte) []byte {
+	if object == nil || string(object) == "null" {
+		object = []byte("{}")
+	}
+	if object[0] != '{' {
+		return nil
+	}
+	rest := bytes.TrimLeft(object[1:], " \t\r\n")
+	out := append(make([]byte, 0, len(name)+len(value)+len(rest)+5), `{"`...)
+	out = append(append(append(out, name...), `":`...), value...)
+	if rest[0] != '}' {
+		out = append(out, ',')
+	}
+	return append(out, rest...)
 }
 
 // put returns an object with members, each in place of one of the same name. nil and null count as an empty object. It

@@ -17,7 +17,7 @@ func TestSetMeta(t *testing.T) {
 		{"no params", `{"jsonrpc":"2.0","method":"ping","id":1}`, `{"params":{"_meta":{` + set + `}},"jsonrpc":"2.0","method":"ping","id":1}`},
 		{"params are null", `{"params":null,"id":1}`, `{"params":{"_meta":{` + set + `}},"id":1}`},
 		{"no member in params", `{"params": { } ,"id":1}`, `{"params": {"_meta":{` + set + `}} ,"id":1}`},
-		{"no _meta", `{"params":{"name":"a", "arguments":{"_meta":1}}}`, `{"params":{"_meta":{` + set + `},"name":"a","arguments":{"_meta":1}}}`},
+		{"no _meta", `{"params":{"name":"a", "arguments":{"_meta":1}}}`, `{"params":{"_meta":{` + set + `},"name":"a", "arguments":{"_meta":1}}}`},
 		{"_meta is null", `{"params":{"_meta":null,"name":"a"}}`, `{"params":{"_meta":{` + set + `},"name":"a"}}`},
 		{"other members stay as they were written", `{"params":{"_meta":{"a/b" : 1.50,"progressToken":"x"}}}`, `{"params":{"_meta":{` + set + `,"a/b" : 1.50,"progressToken":"x"}}}`},
 		{"the client's own", `{"params":{"_meta":{"tracestate":"c=1","x":{"traceparent":"in"},"traceparent":{"not":"a string"}}}}`, `{"params":{"_meta":{` + set + `,"x":{"traceparent":"in"}}}}`},
