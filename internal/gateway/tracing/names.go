@@ -4,15 +4,19 @@ package tracing
 const scope = "github.com/durward-gateway/durward"
 
 // These are the names of the spans of steps.
+//
+//nolint:gosec // names, not credentials
 const (
 	spanAuthenticate = "durward.authenticate"
 	spanLimit        = "durward.limit"
 	spanPolicy       = "durward.policy"
 	spanApproval     = "durward.approval"
-	spanCredential   = "durward.credential" //nolint:gosec // a name
+	spanCredential   = "durward.credential"
 )
 
 // These are the gateway's own attributes.
+//
+//nolint:gosec // names, not credentials
 const (
 	attrServer           = "durward.server"
 	attrOutcome          = "durward.outcome"
@@ -29,12 +33,14 @@ const (
 	attrPolicyRule       = "durward.policy.rule"
 	attrApprovalID       = "durward.approval.id"
 	attrApprovalResult   = "durward.approval.result"
-	attrCredentialKind   = "durward.credential.kind"   //nolint:gosec // a name
-	attrCredentialResult = "durward.credential.result" //nolint:gosec // a name
+	attrCredentialKind   = "durward.credential.kind"
+	attrCredentialResult = "durward.credential.result"
 	attrCredentialNew    = "durward.credential.refreshed"
 )
 
 // These are attributes of the semantic conventions: general ones, those of MCP and JSON-RPC, and those of GenAI.
+//
+//nolint:gosec // names, not credentials
 const (
 	attrErrorType       = "error.type"
 	attrServerAddress   = "server.address"
