@@ -2,6 +2,7 @@ package caddyfile
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -52,6 +53,8 @@ var words = map[string]func(*caddyfile.Dispenser, *app.App) error{
 
 	"prices":       parsePrices,
 	"memory_limit": parseMemoryLimit,
+
+	"branding": parseBranding,
 }
 
 // parseOption sets up the app from the global option. Syntax:
@@ -84,6 +87,11 @@ var words = map[string]func(*caddyfile.Dispenser, *app.App) error{
 //		}
 //		prices       <reference>
 //		memory_limit <size>
+//		branding {
+//			name   <name>
+//			logo   <path or data URL>
+//			accent <colour>
+//		}
 //		provider <kind> [<name>] { ... }
 //		alias    <name> { ... }
 //		agents           require_registered|auto_register
@@ -130,6 +138,10 @@ func parseOption(d *caddyfile.Dispenser, existing any) (any, error) {
 		if !ok {
 			return nil, d.Errf("unrecognized word %q in the durward option; known are %s", word, strings.Join(slices.Sorted(maps.Keys(words)), ", "))
 		}
+		if config.Written == nil {
+			config.Written = make(map[string][]string)
+		}
+		config.Written[word] = append(config.Written[word], fmt.Sprintf("%s:%d", d.File(), d.Line()))
 		if err := parse(d, config); err != nil {
 			return nil, err
 		}

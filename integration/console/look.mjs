@@ -29,7 +29,7 @@ page.on('pageerror', error => complain(`an error in the script: ${error}`));
 let requests = [];
 page.on('request', request => requests.push(new URL(request.url()).pathname));
 let refused = '';
-const complain = what => { if (!refused || !what.includes('status of 403') || !what.includes(refused)) wrong.push(what); };
+const complain = what => { if (!refused || !/status of 40[134]/.test(what) || !what.includes(refused)) wrong.push(what); };
 
 // stale has the next request to a path refused as one for which the login is too old.
 async function stale({ path }) {
@@ -87,6 +87,33 @@ async function screen({ path, scheme, width, picture }) {
   if (picture) await page.screenshot({ path: picture, fullPage: true });
 }
 
+// plain opens a page of the gateway that has no console in it.
+async function plain({ path, scheme, width, picture }) {
+  await page.emulateMedia({ colorScheme: scheme });
+  await page.setViewportSize({ width: width || 1280, height: width ? 844 : 860 });
+  refused = path; // a page that says that there is none has a status that the browser reports
+  await page.goto(gateway + path);
+  await inspect(`${path} ${scheme}`);
+  if (picture) await page.screenshot({ path: picture, fullPage: true });
+}
+
+// branded checks that the console's top and title are those of a brand, and that its picture was drawn.
+async function branded({ name, logo }) {
+  const top = await page.locator('.brand').innerText();
+  if (top.trim() !== name) wrong.push(`at the top is ${top}`);
+  if (!(await page.title()).endsWith(` · ${name}`)) wrong.push(`the title is ${await page.title()}`);
+  const drawn = await page.locator('.brand img').evaluate(img => img.complete && img.naturalWidth > 0 && new URL(img.src).pathname);
+  if (drawn !== logo) wrong.push(`the picture is ${drawn}`);
+}
+
+// drawing opens the address of a picture by itself. Whatever is in it, nothing runs: the browser says that it forbids it.
+async function drawing({ path }) {
+  await page.goto(gateway + path, { waitUntil: 'load' });
+  const forbidden = wrong.filter(what => /sandboxed|Content Security Policy|forbidden by the policy/.test(what));
+  wrong = wrong.filter(what => !forbidden.includes(what));
+  if (forbidden.length === 0) wrong.push('the browser forbids nothing in the picture');
+}
+
 async function inspect(where) {
   await page.evaluate(axe);
   const found = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }));
@@ -126,7 +153,7 @@ async function keyboard({ to, key, text }) {
 }
 
 const commands = {
-  login, screen, keyboard, stale, answer, download, relogin,
+  login, screen, plain, branded, drawing, keyboard, stale, answer, download, relogin,
   until: ({ text }) => page.getByText(text).first().waitFor(),
   labelled: ({ text }) => page.getByLabel(text).first().waitFor(),
   gone: ({ text }) => page.getByText(text).first().waitFor({ state: 'detached' }),

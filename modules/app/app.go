@@ -13,12 +13,14 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"strings"
 	"sync"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyevents"
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/api/webpage"
 	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/modules/app/metrics"
 	"github.com/durward-gateway/durward/modules/app/settings"
@@ -131,6 +133,15 @@ type App struct {
 	// Default: `GOMEMLIMIT`, which is 90 % of the container's or the machine's memory when the environment does not say.
 	MemoryLimit int64 `json:"memory_limit,omitempty"`
 
+	// What pages and the console show of whoever runs the gateway: name, logo, colour. Default: durward's own.
+	Branding *settings.Branding `json:"branding,omitempty"`
+
+	// Where a Caddyfile had each option, as `file:line`, for errors and for administrators. The adapter writes it. Default:
+	// nothing is known.
+	Written map[string][]string `json:"written,omitempty"`
+
+	brand *webpage.Brand
+
 	store      StoreOpener
 	identities []Identity
 	modelKinds map[string]accounts.Protocol
@@ -170,6 +181,9 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "durward", New: func() caddy.Module { return new(App) }}
 }
 
+// Brand returns what pages show of whoever runs the gateway.
+func (a *App) Brand() *webpage.Brand { return a.brand }
+
 // HasConsole reports whether a site has the console.
 func (a *App) HasConsole() bool { return a.console }
 
@@ -181,6 +195,10 @@ func (a *App) Provision(ctx caddy.Context) error {
 	a.rulesID = digest(a.IdentitiesRaw, a.PublicURL, a.Agents, a.AuthorizationServer)
 	if err := cmp.Or(settings.CheckUnconnected(a.Unconnected), a.Sizes.Check(), a.Streams.Check(), settings.CheckMemoryLimit(a.MemoryLimit), a.Agents.Check(), a.Audit.Check(), a.LimitRules.Check(), a.AuthorizationServer.Check()); err != nil {
 		return err
+	}
+	var err error
+	if a.brand, err = a.Branding.Brand(); err != nil {
+		return fmt.Errorf("%s: %w", strings.Join(append(a.Written["branding"], "branding"), ": "), err)
 	}
 	if err := a.loadGuests(ctx); err != nil {
 		return err

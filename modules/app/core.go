@@ -10,6 +10,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/durward-gateway/durward/internal/api/webpage"
 	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/credential/exchange"
@@ -124,6 +125,8 @@ type Core struct {
 	// Guide reports whether users who have not connected their account are led to the page in the conversation; otherwise
 	// they are refused.
 	Guide bool
+	// Brand is shown at the top of pages.
+	Brand *webpage.Brand
 
 	approvals
 	models    *accounts.Base // of Accounts
@@ -271,6 +274,7 @@ func (a *App) newCore(public *url.URL) (*Core, error) {
 		Metrics: a.metrics, Log: a.slogger, Admitter: a.newAdmitter(), Tasks: a.resources.tasks, Clock: a.resources.clock, Desk: &desk,
 		resources: a.resources, rulesID: a.rulesID + public.String(), AgentRules: a.agentRules(),
 	}
+	core.Brand = a.brand
 	core.Guide = a.Unconnected != settings.UnconnectedRefuse
 	if err := a.bind(core); err != nil {
 		return nil, err

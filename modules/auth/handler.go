@@ -54,7 +54,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 // ServeHTTP passes on a request whose caller is known, or answers it.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	h.app.Listening().PartWith(w, r)
-	w, finish := errorpage.ForBrowser(w, r)
+	w, finish := errorpage.ForBrowser(w, r, h.app.Brand())
 	defer finish()
 	core, unpin, ok := h.app.Pin()
 	if !ok {

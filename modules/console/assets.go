@@ -3,13 +3,18 @@ package console
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
+	"html"
 	"io"
 	"net/http"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/durward-gateway/durward/internal/api/webpage"
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/modules/app/paths"
 )
@@ -47,12 +52,76 @@ func secure(h http.Header) {
 	h.Set("X-Frame-Options", "DENY")
 }
 
-func serveIndex(w http.ResponseWriter) {
+// look is how the console looks with a brand.
+type look struct {
+	index []byte
+	files map[string]brandFile // by their names below assetsPrefix
+}
+
+// brandFile is a file that the configuration makes, and not the sources.
+type brandFile struct {
+	kind    string
+	content []byte
+}
+
+// newLook returns the console with a brand.
+func newLook(brand *webpage.Brand) *look {
+	l := &look{index: index, files: make(map[string]brandFile)}
+	if brand.Own() && brand.SchemedStyle() == "" {
+		return l
+	}
+	text, marks := string(index), ""
+	if style := brand.SchemedStyle(); style != "" {
+		sum := sha256.Sum256([]byte(style))
+		name := "brand." + hex.EncodeToString(sum[:6]) + ".css"
+		l.files[name] = brandFile{types[".css"], []byte(style)}
+		marks += `<link rel="stylesheet" href="` + assetsPrefix + name + `">` + "\n"
+	}
+	if !brand.Own() {
+		logo := ""
+		if brand.Logo != nil {
+			name := "logo." + brand.Logo.Hash + "." + brand.Logo.Extension
+			l.files[name] = brandFile{brand.Logo.Type, brand.Logo.Content}
+			logo = assetsPrefix + name
+			text = icon.ReplaceAllLiteralString(text, `<link rel="icon" href="`+logo+`">`)
+		}
+		marks += `<meta name="brand" content="` + html.EscapeString(brand.Title()) + `" data-logo="` + logo + `">` + "\n"
+		text = strings.Replace(text, "· "+webpage.Name+"</title>", "· "+html.EscapeString(brand.Title())+"</title>", 1)
+	}
+	l.index = []byte(strings.Replace(text, "</head>", marks+"</head>", 1))
+	return l
+}
+
+// icon matches the gateway's own icon in the page.
+var icon = regexp.MustCompile(`<link rel="icon"[^>]*>`)
+
+func (l *look) serveIndex(w http.ResponseWriter) {
 	secure(w.Header())
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Content-Length", strconv.Itoa(len(index)))
-	_, _ = w.Write(index)
+	w.Header().Set("Content-Length", strconv.Itoa(len(l.index)))
+	_, _ = w.Write(l.index)
+}
+
+// drawingPolicy lets a picture in SVG have styles, and neither scripts nor anything of another address, also when somebody
+// opens its address.
+const drawingPolicy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'; sandbox"
+
+// serve answers with a file of the brand. It reports false when there is none of that name.
+func (l *look) serve(w http.ResponseWriter, name string) bool {
+	file, ok := l.files[name]
+	if !ok {
+		return false
+	}
+	secure(w.Header())
+	if strings.HasPrefix(file.kind, "image/") {
+		w.Header().Set("Content-Security-Policy", drawingPolicy)
+	}
+	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	w.Header().Set("Content-Type", file.kind)
+	w.Header().Set("Content-Length", strconv.Itoa(len(file.content)))
+	_, _ = w.Write(file.content)
+	return true
 }
 
 // types are the media types of the assets.

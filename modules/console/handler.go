@@ -33,6 +33,7 @@ func init() {
 type Handler struct {
 	app    *app.App
 	logger *zap.Logger
+	look   *look
 }
 
 // CaddyModule returns the Caddy module information.
@@ -44,8 +45,11 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.logger = ctx.Logger()
 	var err error
-	h.app, err = app.Attach(ctx)
-	return err
+	if h.app, err = app.Attach(ctx); err != nil {
+		return err
+	}
+	h.look = newLook(h.app.Brand())
+	return nil
 }
 
 // ServeHTTP serves the console, and passes on all other requests.
@@ -53,7 +57,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if r.URL.Path != paths.Console && !strings.HasPrefix(r.URL.Path, paths.ConsolePrefix) {
 		return next.ServeHTTP(w, r)
 	}
-	w, finish := errorpage.ForBrowser(w, r)
+	w, finish := errorpage.ForBrowser(w, r, h.app.Brand())
 	defer finish()
 	core, unpin, ok := h.app.Pin()
 	if !ok {
@@ -79,7 +83,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, core *app.Core) 
 		}
 	case strings.HasPrefix(path, assetsPrefix):
 		if allows(w, r, http.MethodGet) {
-			serveAsset(w, r, strings.TrimPrefix(path, assetsPrefix))
+			if name := strings.TrimPrefix(path, assetsPrefix); !h.look.serve(w, name) {
+				serveAsset(w, r, name)
+			}
 		}
 	default:
 		if allows(w, r, http.MethodGet) {
@@ -119,7 +125,7 @@ func (h *Handler) page(w http.ResponseWriter, r *http.Request, core *app.Core) {
 	case user == nil:
 		webpage.Redirect(w, paths.Login+"?"+url.Values{"return": {r.URL.RequestURI()}}.Encode())
 	default:
-		serveIndex(w)
+		h.look.serveIndex(w)
 	}
 }
 
@@ -131,7 +137,7 @@ func (h *Handler) user(r *http.Request, core *app.Core) (*browsers.User, error) 
 var sayPage = webpage.MustParse(`<p>{{.}}</p>`)
 
 func (h *Handler) say(w http.ResponseWriter, status int, title, text string) {
-	if err := sayPage.Write(w, status, title, text); err != nil {
+	if err := sayPage.WriteIn(w, status, webpage.Frame{Title: title, Brand: h.app.Brand()}, text); err != nil {
 		h.logger.Error("making a page", zap.Error(err))
 		gateway.WriteInternalError(w)
 	}

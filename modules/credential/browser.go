@@ -64,7 +64,7 @@ func (h *Handler) loginFirst(w http.ResponseWriter, b *browser, result connectio
 	b.core.Cookies.Set(w, websession.CookieHeld, result.Held, heldAge)
 	address := paths.Login + "?" + url.Values{"issuer": {b.issuer}, "return": {paths.Held}}.Encode()
 	w.Header().Set("Refresh", "0; url="+address)
-	page{Status: http.StatusOK, Title: "Log in to finish", Text: "The account will be connected once you have logged in.", Link: address}.write(w)
+	page{Status: http.StatusOK, Title: "Log in to finish", Text: "The account will be connected once you have logged in.", Link: address}.write(w, b.core.Brand)
 }
 
 // refuseBrowser answers when the browser does not belong to the attempt's user (A02, A03). The page does not name the
@@ -85,5 +85,5 @@ func (h *Handler) refuseBrowser(w http.ResponseWriter, r *http.Request, core *ap
 	}
 	text := "It was not begun by whoever is logged in with this browser, and nothing was stored. Somebody else may have sent you here. " +
 		"If it was you, log in as the user who connects, and start again."
-	page{Status: http.StatusForbidden, Title: titleFailed, Text: text}.write(w)
+	page{Status: http.StatusForbidden, Title: titleFailed, Text: text}.write(w, core.Brand)
 }

@@ -42,7 +42,7 @@ func (h *Handler) serveCallback(w http.ResponseWriter, r *http.Request, call *ap
 		query, err = url.ParseQuery(r.URL.RawQuery)
 	}
 	if err != nil {
-		page{Status: http.StatusBadRequest, Title: titleFailed, Text: "The address of this page is not complete."}.write(w)
+		page{Status: http.StatusBadRequest, Title: titleFailed, Text: "The address of this page is not complete."}.write(w, call.Core.Brand)
 		return
 	}
 	b := browser{core: call.Core, request: r}
@@ -89,17 +89,17 @@ func (h *Handler) finish(w http.ResponseWriter, r *http.Request, core *app.Core,
 		webpage.Redirect(w, result.ReturnURL)
 		return
 	}
-	h.resultPage(r.Context(), core, result).write(w)
+	h.resultPage(r.Context(), core, result).write(w, core.Brand)
 }
 
 func (h *Handler) refuseCallback(w http.ResponseWriter, core *app.Core, err error) {
 	if errors.Is(err, connection.ErrState) {
 		page{Status: http.StatusBadRequest, Title: titleFailed,
-			Text: "This attempt is unknown, has been used already, or is older than ten minutes. Start connecting again where you began."}.write(w)
+			Text: "This attempt is unknown, has been used already, or is older than ten minutes. Start connecting again where you began."}.write(w, core.Brand)
 		return
 	}
 	core.LogFailure(h.logger, "ending a connection attempt", err)
-	page{Status: http.StatusServiceUnavailable, Title: titleFailed, Text: "The gateway could not store the connection. Try again in a moment."}.write(w)
+	page{Status: http.StatusServiceUnavailable, Title: titleFailed, Text: "The gateway could not store the connection. Try again in a moment."}.write(w, core.Brand)
 }
 
 func (h *Handler) resultPage(ctx context.Context, core *app.Core, result connection.CallbackResult) page {
@@ -145,10 +145,10 @@ func (h *Handler) serveUndo(w http.ResponseWriter, r *http.Request, call *app.Ca
 			call.Core.LogFailure(h.logger, "undoing a connection", err)
 		}
 		page{Status: http.StatusBadRequest, Title: "Nothing was undone",
-			Text: "The connection has changed since, or this page is too old. You can still disconnect through the API."}.write(w)
+			Text: "The connection has changed since, or this page is too old. You can still disconnect through the API."}.write(w, call.Core.Brand)
 		return
 	}
-	page{Status: http.StatusOK, Title: titleUndone, Text: "The gateway no longer holds this account's tokens."}.write(w)
+	page{Status: http.StatusOK, Title: titleUndone, Text: "The gateway no longer holds this account's tokens."}.write(w, call.Core.Brand)
 }
 
 // serveClientMetadata serves the gateway's client-id metadata document: authorization servers that take its address for

@@ -32,11 +32,11 @@ type holder struct {
 	Action             string
 }
 
-func (p page) write(w http.ResponseWriter) {
+func (p page) write(w http.ResponseWriter, brand *webpage.Brand) {
 	if p.Holder != nil {
 		p.Holder.Action = paths.Undo
 	}
-	if err := pageTemplate.Write(w, p.Status, p.Title, p); err != nil {
+	if err := pageTemplate.WriteIn(w, p.Status, webpage.Frame{Title: p.Title, Brand: brand}, p); err != nil {
 		gateway.WriteInternalError(w)
 	}
 }

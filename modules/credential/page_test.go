@@ -11,7 +11,7 @@ import (
 func TestPage(t *testing.T) {
 	const hostile = `"><script>alert(1)</script>{{.}}<form action="https://evil.example">`
 	w := httptest.NewRecorder()
-	page{Status: http.StatusOK, Title: hostile, Text: hostile, Holder: &holder{User: hostile, Organization: hostile, Token: hostile}}.write(w)
+	page{Status: http.StatusOK, Title: hostile, Text: hostile, Holder: &holder{User: hostile, Organization: hostile, Token: hostile}}.write(w, nil)
 	body := w.Body.String()
 	for _, bad := range []string{"<script", `action="https://evil`, "</title><"} {
 		if strings.Contains(body, bad) {

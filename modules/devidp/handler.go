@@ -56,7 +56,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		return next.ServeHTTP(w, r)
 	}
 	if r.URL.Path == welcomePath {
-		r = welcome.WithUser(r, h.reader(r))
+		r = welcome.For(r, h.reader(r), h.app.Brand())
 	}
 	h.provider.Handler().ServeHTTP(w, r)
 	return nil

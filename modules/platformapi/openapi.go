@@ -31,14 +31,15 @@ var (
 // description holds the texts in which the program describes its API, for one public URL: as JSON and as a page.
 type description struct {
 	publicURL  string
+	brand      *webpage.Brand
 	text, page []byte
 }
 
 // newest is the description that was asked for last. Everybody may ask, and making one takes milliseconds.
 var newest atomic.Pointer[description]
 
-func describe(publicURL string) (*description, error) {
-	if d := newest.Load(); d != nil && d.publicURL == publicURL {
+func describe(publicURL string, brand *webpage.Brand) (*description, error) {
+	if d := newest.Load(); d != nil && d.publicURL == publicURL && d.brand == brand {
 		return d, nil
 	}
 	version, _ := caddy.Version()
@@ -46,7 +47,7 @@ func describe(publicURL string) (*description, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &description{publicURL: publicURL}
+	d := &description{publicURL: publicURL, brand: brand}
 	if d.text, err = document.JSON(); err != nil {
 		return nil, err
 	}
@@ -60,7 +61,7 @@ func describe(publicURL string) (*description, error) {
 	if data.Schemas, err = document.Schemas(); err != nil {
 		return nil, err
 	}
-	if d.page, err = docsPage.Render(webpage.Frame{Title: "The API of this gateway"}, data); err != nil {
+	if d.page, err = docsPage.Render(webpage.Frame{Title: "The API of this gateway", Brand: brand}, data); err != nil {
 		return nil, err
 	}
 	newest.Store(d)
@@ -72,7 +73,7 @@ func describeAPI(q *request) (any, error) {
 	if err := q.Shape(); err != nil {
 		return nil, err
 	}
-	d, err := describe(q.Core.PublicURL)
+	d, err := describe(q.Core.PublicURL, q.Core.Brand)
 	if err != nil {
 		return nil, err
 	}
@@ -87,12 +88,12 @@ func showAPI(q *request) (any, error) {
 	if err := q.Shape(); err != nil {
 		return nil, err
 	}
-	d, err := describe(q.Core.PublicURL)
+	d, err := describe(q.Core.PublicURL, q.Core.Brand)
 	if err != nil {
 		return nil, err
 	}
 	return routes.Streamed(func(w http.ResponseWriter) error {
-		webpage.Secure(w.Header())
+		webpage.Frame{Brand: d.brand}.Secure(w.Header())
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		_, _ = w.Write(d.page) // the answer has begun: an error of the connection is no refusal
 		return nil

@@ -20,14 +20,14 @@ func TestDescribed(t *testing.T) {
 
 // TestDescribedOnce checks that the description is made once for an address: everybody may ask for it.
 func TestDescribedOnce(t *testing.T) {
-	first, err := describe("https://gate.example.com")
+	first, err := describe("https://gate.example.com", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := describe("https://gate.example.com"); err != nil || again != first {
+	if again, err := describe("https://gate.example.com", nil); err != nil || again != first {
 		t.Errorf("it is made anew: %v", err)
 	}
-	other, err := describe("https://other.example.com")
+	other, err := describe("https://other.example.com", nil)
 	if err != nil || other == first || !bytes.Contains(other.text, []byte("https://other.example.com")) {
 		t.Errorf("another address has the same description: %v", err)
 	}

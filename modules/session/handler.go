@@ -53,7 +53,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if !h.concerns(r) {
 		return next.ServeHTTP(w, r)
 	}
-	w, finish := errorpage.ForBrowser(w, r)
+	w, finish := errorpage.ForBrowser(w, r, h.app.Brand())
 	defer finish()
 	core, unpin, ok := h.app.Pin()
 	if !ok {

@@ -53,7 +53,7 @@ func (v *visit) showIn(page *webpage.Template, status int, frame webpage.Frame, 
 
 // frame returns the frame around a page for the logged-in user.
 func (v *visit) frame(title string) webpage.Frame {
-	f := webpage.Frame{Title: title, User: v.core.Logins.PageUser(v.user)}
+	f := webpage.Frame{Title: title, User: v.core.Logins.PageUser(v.user), Brand: v.core.Brand}
 	if v.user != nil {
 		if v.core.Authorization != nil && v.app.HasConsole() {
 			f.Links = append(f.Links, webpage.Link{Address: paths.Console, Text: "Console"})

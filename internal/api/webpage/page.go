@@ -27,13 +27,26 @@ var (
 // Name is the product's name, at the top of its pages.
 const Name = "durward"
 
-// policy is a page's Content-Security-Policy without the destinations of its forms, and its script. The only
-// pictures allowed are those inside the page, for its icon.
-var policy = func() string {
-	sum := sha256.Sum256([]byte(style))
-	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
-		"'; img-src data:; base-uri 'none'; frame-ancestors 'none'"
-}()
+// policy returns a page's Content-Security-Policy without the destinations of its forms, and its script. The only
+// pictures allowed are those inside the page.
+func policy(brand *Brand) string {
+	if styles := brand.Style(); styles != "" {
+		return policyFor(styleSource(style) + " " + styleSource(styles))
+	}
+	return ownPolicy
+}
+
+var ownPolicy = policyFor(styleSource(style))
+
+func policyFor(styles string) string {
+	return "default-src 'none'; style-src " + styles + "; img-src data:; base-uri 'none'; frame-ancestors 'none'"
+}
+
+// styleSource allows one inline style sheet, to the letter.
+func styleSource(sheet string) string {
+	sum := sha256.Sum256([]byte(sheet))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
 
 // Link leads to another address of the same site.
 type Link struct{ Address, Text string }
@@ -55,7 +68,12 @@ type Frame struct {
 	Forms string
 	// User is the reader; nil when nobody is logged in.
 	User *User
+	// Brand is shown at the top; nil for the gateway's own.
+	Brand *Brand
 }
+
+// AccentStyle returns the style sheet of the brand, which is made of colours alone.
+func (f Frame) AccentStyle() template.CSS { return template.CSS(f.Brand.Style()) } //nolint:gosec // of colours that were parsed
 
 // Template is the content of a kind of page.
 type Template struct {
@@ -98,7 +116,12 @@ func Secure(h http.Header) { SecureForms(h, "'self'") }
 
 // SecureForms sets the same headers as Secure, for a page whose forms lead to the given sources (CSP level 3, section
 // 6.4.1); "" allows all.
-func SecureForms(h http.Header, sources string) {
+func SecureForms(h http.Header, sources string) { secure(h, sources, nil) }
+
+// Secure sets the same headers, for a page in this frame.
+func (f Frame) Secure(h http.Header) { secure(h, cmp.Or(f.Forms, "'self'"), f.Brand) }
+
+func secure(h http.Header, sources string, brand *Brand) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -106,7 +129,7 @@ func SecureForms(h http.Header, sources string) {
 	if sources != "" {
 		sources = "; form-action " + sources
 	}
-	h.Set("Content-Security-Policy", policy+sources)
+	h.Set("Content-Security-Policy", policy(brand)+sources)
 }
 
 // Write answers with a page of which only the title is given. When it returns an error, nothing has been written.
@@ -120,7 +143,7 @@ func (t *Template) WriteIn(w http.ResponseWriter, status int, frame Frame, data 
 	if err != nil {
 		return err
 	}
-	SecureForms(w.Header(), cmp.Or(frame.Forms, "'self'"))
+	frame.Secure(w.Header())
 	if t.script != "" {
 		w.Header().Set("Content-Security-Policy", w.Header().Get("Content-Security-Policy")+"; script-src 'self'")
 	}
@@ -137,7 +160,7 @@ func (t *Template) Render(frame Frame, data any) ([]byte, error) {
 		Wide   bool
 		Script string
 		Data   any
-	}{frame, Name, t.wide, t.script, data})
+	}{frame, frame.Brand.Title(), t.wide, t.script, data})
 	if err != nil {
 		return nil, fmt.Errorf("making a page: %w", err)
 	}

@@ -25,21 +25,22 @@ const maxErrorBody = 16 << 10
 
 // ForBrowser returns a writer that shows errors of the gateway to a browser as pages, and a function that must be
 // called once the request is answered. Requests of programs keep their writer, and so do requests that have such a
-// writer already.
-func ForBrowser(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, func()) {
+// writer already. The brand is shown on the pages.
+func ForBrowser(w http.ResponseWriter, r *http.Request, brand *webpage.Brand) (http.ResponseWriter, func()) {
 	if !Navigates(r) {
 		return w, func() {}
 	}
 	if _, already := w.(*errorPages); already {
 		return w, func() {}
 	}
-	p := &errorPages{ResponseWriter: w}
+	p := &errorPages{ResponseWriter: w, brand: brand}
 	return p, p.finish
 }
 
 // errorPages holds back errors in JSON until they are complete.
 type errorPages struct {
 	http.ResponseWriter
+	brand  *webpage.Brand
 	status int // of an error that is held back
 	body   bytes.Buffer
 }
@@ -94,7 +95,7 @@ func (p *errorPages) finish() {
 	if !strings.HasSuffix(message, ".") {
 		message += "."
 	}
-	err := errorPage.Write(p.ResponseWriter, status, title, struct {
+	err := errorPage.WriteIn(p.ResponseWriter, status, webpage.Frame{Title: title, Brand: p.brand}, struct {
 		Message, Advice, Name string
 		Status                int
 	}{message, advice, string(refusal.Name), status})

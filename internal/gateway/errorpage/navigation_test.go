@@ -58,8 +58,8 @@ func TestErrorPage(t *testing.T) {
 		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
 		r.Header.Set("Accept", accept)
 		recorder := httptest.NewRecorder()
-		w, finish := errorpage.ForBrowser(recorder, r)
-		if again, _ := errorpage.ForBrowser(w, r); again != w {
+		w, finish := errorpage.ForBrowser(recorder, r, nil)
+		if again, _ := errorpage.ForBrowser(w, r, nil); again != w {
 			t.Error("it is wrapped twice")
 		}
 		serve(w, r)

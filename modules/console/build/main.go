@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/evanw/esbuild/pkg/api"
@@ -108,21 +109,48 @@ func styleSheet(root string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	colours, _, ok := bytes.Cut(shared, []byte("\n* {"))
-	if !ok {
-		return nil, errors.New("the pages' style sheet does not begin with its colours")
+	colours, err := schemed(string(shared))
+	if err != nil {
+		return nil, err
 	}
 	own, err := os.ReadFile(filepath.Join(root, "src/style.css"))
 	if err != nil {
 		return nil, err
 	}
-	result := api.Transform(string(colours)+"\n"+string(own), api.TransformOptions{
+	result := api.Transform(colours+"\n"+string(own), api.TransformOptions{
 		Loader: api.LoaderCSS, MinifyWhitespace: true, MinifySyntax: true, Charset: api.CharsetUTF8, Target: api.ES2022,
 	})
 	if err := failed(result.Errors, result.Warnings); err != nil {
 		return nil, err
 	}
 	return result.Code, nil
+}
+
+// declaration matches a colour of the pages' style sheet.
+var declaration = regexp.MustCompile(`(--[a-z-]+): (#[0-9a-f]{6});`)
+
+// schemed returns the colours with which the pages' style sheet begins, as those of one scheme or the other: the reader of the
+// console may choose. The pages have no script that could remember a choice, and ask the browser.
+func schemed(shared string) (string, error) {
+	colours, _, ok := strings.Cut(shared, "\n* {")
+	light, dark, split := strings.Cut(colours, "@media (prefers-color-scheme: dark)")
+	if !ok || !split {
+		return "", errors.New("the pages' style sheet does not begin with its colours, light and dark")
+	}
+	inDark := make(map[string]string)
+	for _, d := range declaration.FindAllStringSubmatch(dark, -1) {
+		inDark[d[1]] = d[2]
+	}
+	var out strings.Builder
+	out.WriteString(":root { color-scheme: light dark;")
+	for _, d := range declaration.FindAllStringSubmatch(light, -1) {
+		if inDark[d[1]] == "" {
+			return "", fmt.Errorf("%s has no dark colour", d[1])
+		}
+		fmt.Fprintf(&out, " %s: light-dark(%s, %s);", d[1], d[2], inDark[d[1]])
+	}
+	out.WriteString(" }\n")
+	return out.String(), nil
 }
 
 // licences joins the licences of the libraries.

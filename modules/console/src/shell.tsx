@@ -2,6 +2,7 @@
 import type { JSX } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { loggedOut, logoutForm } from './api';
+import { brand, logo } from './brand';
 import { href, Link, path } from './router';
 import { find, screens } from './screens';
 import { nameOf, sees, useHeld, useMe } from './session';
@@ -15,8 +16,10 @@ import type { Me } from './types';
 
 const Brand = (): JSX.Element => (
   <Link to="/" class="brand">
-    <svg viewBox="0 0 24 24" aria-hidden="true"><path d="M4 22V10a8 8 0 0 1 16 0v12z" /><path d="M12 9.2a2.6 2.6 0 0 1 1.3 4.8l.9 4.4H9.8l.9-4.4A2.6 2.6 0 0 1 12 9.2z" /></svg>
-    durward
+    {logo === undefined
+      ? <svg viewBox="0 0 24 24" aria-hidden="true"><path d="M4 22V10a8 8 0 0 1 16 0v12z" /><path d="M12 9.2a2.6 2.6 0 0 1 1.3 4.8l.9 4.4H9.8l.9-4.4A2.6 2.6 0 0 1 12 9.2z" /></svg>
+      : logo && <img src={logo} alt="" />}
+    <span class="brandname">{brand}</span>
   </Link>
 );
 
@@ -91,7 +94,7 @@ export function Shell(): JSX.Element {
   const first = useRef(true);
   const title = find(path.value)?.screen.title ?? 'Console';
   useEffect(() => {
-    document.title = `${waiting > 0 ? `(${waiting}) ` : ''}${title} · durward`;
+    document.title = `${waiting > 0 ? `(${waiting}) ` : ''}${title} · ${brand}`;
   }, [title, waiting]);
   useEffect(() => { // who goes to another screen by keyboard goes on at its beginning
     if (!first.current) content.current?.querySelector('h1')?.focus({ preventScroll: true });

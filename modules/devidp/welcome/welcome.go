@@ -98,23 +98,28 @@ func (f Facts) Banner(colour bool) string {
 	return text.String()
 }
 
-type userKey struct{}
+type readerKey struct{}
 
-// WithUser returns a request for the page with the user who is logged in; nil for nobody.
-func WithUser(r *http.Request, user *webpage.User) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), userKey{}, user))
+type reader struct {
+	user  *webpage.User
+	brand *webpage.Brand
+}
+
+// For returns a request for the page with the user who is logged in, nil for nobody, and the brand at its top.
+func For(r *http.Request, user *webpage.User, brand *webpage.Brand) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), readerKey{}, reader{user, brand}))
 }
 
 // ServeHTTP answers with the page.
 func (f Facts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	user, _ := r.Context().Value(userKey{}).(*webpage.User)
-	frame := webpage.Frame{Title: "durward is running in development mode", User: user, Links: []webpage.Link{{Address: "/connect", Text: "Servers"}, {Address: "/approvals", Text: "Pending approvals"}}}
+	reads, _ := r.Context().Value(readerKey{}).(reader)
+	frame := webpage.Frame{Title: "durward is running in development mode", User: reads.user, Brand: reads.brand, Links: []webpage.Link{{Address: "/connect", Text: "Servers"}, {Address: "/approvals", Text: "Pending approvals"}}}
 	page := struct {
 		Facts
 		Reader string // "": nobody is logged in
 	}{Facts: f}
-	if user != nil {
-		page.Reader = user.Name
+	if reads.user != nil {
+		page.Reader = reads.user.Name
 	}
 	if err := pageTemplate.WriteIn(w, http.StatusOK, frame, page); err != nil {
 		http.Error(w, "the page could not be made", http.StatusInternalServerError)
