@@ -119,3 +119,27 @@ func TestBrandingRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestConsoleTheme checks that the reader's choice of colours holds from the first thing that is drawn, whatever the system's
+// are, and can be taken back.
+func TestConsoleTheme(t *testing.T) {
+	t.Parallel()
+	d := newDevHome(t).start(t)
+	l := startLooker(t, d.url)
+	const path, light, dark = "/console/settings", "rgb(244, 245, 248)", "rgb(15, 19, 26)"
+	l.do("login", "user", "admin@example.test", "path", path)
+	for _, scheme := range []string{"light", "dark"} {
+		for _, width := range []int{0, 390} {
+			l.do("screen", "path", path, "scheme", scheme, "width", width, "picture", l.picture(fmt.Sprintf("settings-%s-%d", scheme, width)))
+		}
+	}
+	l.do("themed", "path", path, "system", "light", "want", light)
+	l.do("themed", "path", path, "system", "dark", "want", dark)
+	for _, step := range []struct{ choose, system, want string }{{"Dark", "light", dark}, {"Light", "dark", light}, {"As the system", "dark", dark}} {
+		l.do("screen", "path", path, "scheme", step.system)
+		l.do("choose", "label", step.choose)
+		l.do("themed", "path", path, "system", step.system, "want", step.want)
+		l.do("screen", "path", path, "scheme", step.system)
+	}
+	d.process.stop(t)
+}

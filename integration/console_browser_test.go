@@ -20,7 +20,7 @@ import (
 // consoleRoutes are the console's screens, and their parts.
 var consoleRoutes = []string{
 	"/console", "/console/servers", "/console/servers/demo", "/console/servers/demo?tab=tools", "/console/servers/demo?tab=use", "/console/servers/demo?tab=calls",
-	"/console/approvals", "/console/approvals?tab=others", "/console/approvals?tab=decided", "/console/activity", "/console/activity?decision=deny", "/console/activity?decision=ask", "/console/keys", "/console/clients",
+	"/console/approvals", "/console/approvals?tab=others", "/console/approvals?tab=decided", "/console/activity", "/console/activity?decision=deny", "/console/activity?decision=ask", "/console/keys", "/console/clients", "/console/settings",
 	"/console/again", "/console/nothing/here",
 }
 
@@ -31,7 +31,7 @@ var organizationRoutes = []string{
 	"/console/organization/servers/demo?tab=policies", "/console/organization/policies", "/console/organization/policies/new",
 	"/console/organization/agents", "/console/organization/people", "/console/organization/audit", "/console/organization/audit?decision=deny",
 	"/console/organization/models", "/console/organization/models?tab=smart", "/console/organization/models?tab=providers",
-	"/console/organization/limits", "/console/organization/budgets", "/console/organization/usage", "/console/organization/keys", "/console/organization/refused",
+	"/console/organization/limits", "/console/organization/budgets", "/console/organization/usage", "/console/organization/keys", "/console/organization/refused", "/console/settings",
 }
 
 // hostileName is a name that would run as a script, shows nothing in a part, and turns the direction of what follows.

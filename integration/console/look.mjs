@@ -106,6 +106,17 @@ async function branded({ name, logo }) {
   if (drawn !== logo) wrong.push(`the picture is ${drawn}`);
 }
 
+// themed checks that a page has the reader's colours before the console's script has come, under a system with others.
+async function themed({ path, system, want }) {
+  await page.emulateMedia({ colorScheme: system });
+  await page.route('**/console/assets/console.*.js', route => route.abort());
+  await page.goto(gateway + path);
+  const drawn = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  await page.unroute('**/console/assets/console.*.js');
+  wrong = wrong.filter(what => !what.includes('/console/assets/console.'));
+  if (drawn !== want) wrong.push(`the page begins in ${drawn}, not ${want}`);
+}
+
 // drawing opens the address of a picture by itself. Whatever is in it, nothing runs: the browser says that it forbids it.
 async function drawing({ path }) {
   await page.goto(gateway + path, { waitUntil: 'load' });
@@ -121,7 +132,7 @@ async function inspect(where) {
   wrong.push(...(await page.evaluate(where => {
     const faults = [];
     if (document.querySelectorAll('h1').length !== 1) faults.push(`${where}: not one heading`);
-    if (localStorage.length + sessionStorage.length > 0 || document.cookie) faults.push(`${where}: something is stored in the page`);
+    if (Object.keys(localStorage).some(name => name !== 'theme') || sessionStorage.length > 0 || document.cookie) faults.push(`${where}: something is stored in the page`);
     if (/eyJ[\w-]{20,}\./.test(document.documentElement.outerHTML)) faults.push(`${where}: a token is in the page`);
     const hidden = document.body.innerText.match(/[\u202a-\u202e\u2066-\u2069\u200b-\u200f]/);
     if (hidden) faults.push(`${where}: a hidden character is in the text`);
@@ -153,8 +164,9 @@ async function keyboard({ to, key, text }) {
 }
 
 const commands = {
-  login, screen, plain, branded, drawing, keyboard, stale, answer, download, relogin,
+  login, screen, plain, branded, drawing, themed, keyboard, stale, answer, download, relogin,
   until: ({ text }) => page.getByText(text).first().waitFor(),
+  choose: ({ label }) => page.getByLabel(label, { exact: true }).check(),
   labelled: ({ text }) => page.getByLabel(text).first().waitFor(),
   gone: ({ text }) => page.getByText(text).first().waitFor({ state: 'detached' }),
   press: async ({ key, text }) => { if (text) await page.keyboard.type(text); if (key) await page.keyboard.press(key); },

@@ -22,6 +22,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/api/webpage"
 	"github.com/durward-gateway/durward/internal/llm/accounts"
+	"github.com/durward-gateway/durward/modules/app/fixed"
 	"github.com/durward-gateway/durward/modules/app/metrics"
 	"github.com/durward-gateway/durward/modules/app/settings"
 	"github.com/durward-gateway/durward/modules/app/sites"
@@ -141,6 +142,7 @@ type App struct {
 	Written map[string][]string `json:"written,omitempty"`
 
 	brand *webpage.Brand
+	fixed *fixed.Configuration
 
 	store      StoreOpener
 	identities []Identity
@@ -196,6 +198,10 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if err := cmp.Or(settings.CheckUnconnected(a.Unconnected), a.Sizes.Check(), a.Streams.Check(), settings.CheckMemoryLimit(a.MemoryLimit), a.Agents.Check(), a.Audit.Check(), a.LimitRules.Check(), a.AuthorizationServer.Check()); err != nil {
 		return err
 	}
+	a.fixed = fixed.New(fixed.Source{ // the guests' own configuration is cleared once they are loaded
+		Written: a.Written, PublicURL: a.PublicURL, Store: a.StoreRaw, Identities: a.IdentitiesRaw, Coordinator: a.CoordinatorRaw, Authorization: a.AuthorizationServer, Audit: a.Audit,
+		Limits: a.LimitRules, Agents: a.Agents, SSE: a.SSE, Pinning: a.Pinning, Notify: a.Notify, Branding: a.Branding, Unconnected: a.Unconnected, MemoryLimit: a.MemoryLimit,
+	})
 	var err error
 	if a.brand, err = a.Branding.Brand(); err != nil {
 		return fmt.Errorf("%s: %w", strings.Join(append(a.Written["branding"], "branding"), ": "), err)

@@ -37,6 +37,7 @@ import (
 	"github.com/durward-gateway/durward/modules/app/authorization"
 	"github.com/durward-gateway/durward/modules/app/browsers"
 	"github.com/durward-gateway/durward/modules/app/connections"
+	"github.com/durward-gateway/durward/modules/app/fixed"
 	"github.com/durward-gateway/durward/modules/app/issuers"
 	"github.com/durward-gateway/durward/modules/app/metrics"
 	"github.com/durward-gateway/durward/modules/app/process"
@@ -127,6 +128,8 @@ type Core struct {
 	Guide bool
 	// Brand is shown at the top of pages.
 	Brand *webpage.Brand
+	// Fixed tells what the configuration fixed.
+	Fixed *fixed.Configuration
 
 	approvals
 	models    *accounts.Base // of Accounts
@@ -274,7 +277,7 @@ func (a *App) newCore(public *url.URL) (*Core, error) {
 		Metrics: a.metrics, Log: a.slogger, Admitter: a.newAdmitter(), Tasks: a.resources.tasks, Clock: a.resources.clock, Desk: &desk,
 		resources: a.resources, rulesID: a.rulesID + public.String(), AgentRules: a.agentRules(),
 	}
-	core.Brand = a.brand
+	core.Brand, core.Fixed = a.brand, a.fixed
 	core.Guide = a.Unconnected != settings.UnconnectedRefuse
 	if err := a.bind(core); err != nil {
 		return nil, err

@@ -117,10 +117,7 @@ func healthDetail(q *request) (any, error) {
 	q.counterHealth(add)
 	q.journalHealth(ctx, &v, add)
 	q.diskHealth(add)
-	for _, name := range q.Core.Issuers.Names() {
-		state, text := keysHealth(q.Core.Issuers.ByName()[name], now)
-		add("identity_provider", name, state, text)
-	}
+	q.identityHealth(ctx, now, add)
 	q.modelHealth(ctx, add)
 	return v, nil
 }
@@ -195,6 +192,19 @@ func (q *request) diskHealth(add func(kind, name string, state partState, text s
 		add("disk", "", partDegraded, text)
 	default:
 		add("disk", "", partOK, text)
+	}
+}
+
+// identityHealth tells of the identity providers whose tokens can name the organization: which ones others have is theirs to
+// know.
+func (q *request) identityHealth(ctx context.Context, now time.Time, add func(kind, name string, state partState, text string)) {
+	own, err := q.Core.Store.Organization(ctx, q.Organization())
+	if err != nil {
+		add("identity_provider", "", partUnknown, "Those of the organization cannot be read from the store.")
+	}
+	for _, name := range q.Core.Issuers.Of(own) {
+		state, text := keysHealth(q.Core.Issuers.ByName()[name], now)
+		add("identity_provider", name, state, text)
 	}
 }
 

@@ -90,3 +90,15 @@ func may(who *authn.Caller, decides bool) []string {
 	}
 	return all
 }
+
+// showFixed shows what the configuration fixed, as far as it concerns the caller's organization.
+func showFixed(q *request) (any, error) {
+	if err := q.Shape(); err != nil {
+		return nil, err
+	}
+	own, err := q.Core.Store.Organization(q.Context(), q.Organization())
+	if err != nil {
+		return nil, err
+	}
+	return q.Core.Fixed.View(own, q.Core.PublicURL, &q.Core.Issuers, q.Core.Logins), nil
+}

@@ -3,6 +3,7 @@ package platformapi
 import (
 	"net/http"
 
+	"github.com/durward-gateway/durward/modules/app/fixed"
 	"github.com/durward-gateway/durward/modules/app/paths"
 	"github.com/durward-gateway/durward/modules/app/routes"
 )
@@ -49,6 +50,7 @@ const (
 	healthDetailPath  = "/api/health/detail"
 	jobsPath          = "/api/jobs"
 	configurationPath = "/api/configuration"
+	fixedPath         = "/api/config"
 	jobPath           = jobsPath + "/{job_id}"
 )
 
@@ -66,6 +68,9 @@ var table = routes.MustTable(
 
 	routes.At(http.MethodGet, healthDetailPath, routes.Operator, routes.OwnOrganization, routes.AuditRead, healthDetail).
 		Gives("Tells how each part of the node that answers is, in words.", healthDetailView{}),
+
+	routes.At(http.MethodGet, fixedPath, routes.Auditor, routes.OwnOrganization, routes.AuditRead, showFixed).
+		Gives("Shows what the configuration of the gateway fixed, and where that is written.", fixed.ConfigView{}),
 
 	routes.At(http.MethodGet, paths.OpenAPI, routes.Public, routes.NoOrganization, routes.AuditNone, describeAPI).
 		Gives("Describes this API.", map[string]any{}),

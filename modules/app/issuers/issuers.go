@@ -9,6 +9,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/identity/authn"
 	"github.com/durward-gateway/durward/internal/identity/caller"
+	"github.com/durward-gateway/durward/storage"
 )
 
 // Issuer is one issuer of tokens.
@@ -69,14 +70,27 @@ func (s *Issuers) ByName() map[string]authn.Issuer { return s.byName }
 // Scopes lists the scopes that clients should ask the issuers for, for metadata documents and challenges.
 func (s *Issuers) Scopes() []string { return s.scopes }
 
+// Of lists the issuers whose tokens can name an organization, in the order of the configuration.
+func (s *Issuers) Of(o storage.Organization) []string {
+	return slices.DeleteFunc(slices.Clone(s.names), func(name string) bool {
+		mapping := s.byName[name].Rules().Mapping
+		if slices.Contains(mapping.SharedOrganizations, o.ID) && (mapping.Organization == "" || s.fixedTo(name, o.ID)) {
+			return false
+		}
+		return s.Owner(name) != o.Issuer || mapping.Organization != "" && !s.fixedTo(name, o.ID)
+	})
+}
+
+// fixedTo reports whether an issuer is for that one organization.
+func (s *Issuers) fixedTo(name, organization string) bool {
+	fixed := s.byName[name].Rules().Mapping.Organization
+	return fixed != "" && (fixed == organization || caller.OrganizationID(s.Owner(name), fixed) == organization)
+}
+
 // ServeOnly reports whether every issuer is for that organization and for no other.
 func (s *Issuers) ServeOnly(organization string) bool {
 	for _, name := range s.names {
-		mapping := s.byName[name].Rules().Mapping
-		if mapping.Organization == "" {
-			return false
-		}
-		if mapping.Organization != organization && caller.OrganizationID(s.Owner(name), mapping.Organization) != organization {
+		if !s.fixedTo(name, organization) {
 			return false
 		}
 	}

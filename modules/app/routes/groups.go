@@ -15,6 +15,7 @@ var groups = map[string]openapi.Tag{
 	"tools":              {Name: "tools", Description: "The tools of all servers, with what is accepted of each."},
 	"jobs":               {Name: "jobs", Description: "Work that takes longer than a request."},
 	"configuration":      {Name: "configuration", Description: "The directory, servers, agents and policies as files."},
+	"config":             {Name: "settings", Description: "What the gateway's own configuration fixed."},
 	"clients":            {Name: "clients", Description: "The setup of MCP clients."},
 	"policies":           {Name: "policies", Description: "The rules that decide on calls."},
 	"policy":             {Name: "policies", Description: "The rules that decide on calls."},

@@ -1,4 +1,4 @@
-// Command build makes the console's assets from its sources: one script and one style sheet, named after the hash of their
+// Command build makes the console's assets from its sources: a script, a small one for the colours, and a style sheet, named after the hash of their
 // content and compressed, and the page that loads them. It is a module of its own, so that nothing of it is linked into the
 // gateway. Run it as `go run -C modules/console/build .`, and commit what it makes.
 package main
@@ -43,6 +43,10 @@ func build(root, to string) error {
 	if err != nil {
 		return err
 	}
+	theme, err := bundle(root, "src/theme.ts")
+	if err != nil {
+		return err
+	}
 	style, err := styleSheet(root)
 	if err != nil {
 		return err
@@ -65,7 +69,7 @@ func build(root, to string) error {
 	for _, asset := range []struct {
 		name, kind string
 		content    []byte
-	}{{"console", "js", script}, {"console", "css", style}, {"licences", "txt", licences}} {
+	}{{"console", "js", script}, {"theme", "js", theme}, {"console", "css", style}, {"licences", "txt", licences}} {
 		sum := sha256.Sum256(asset.content)
 		name := asset.name + "." + hex.EncodeToString(sum[:6]) + "." + asset.kind
 		packed, err := pack(asset.content)

@@ -11,6 +11,7 @@ import { Home } from './screens/home';
 import { Keys } from './screens/keys';
 import { Server } from './screens/server';
 import { Servers } from './screens/servers';
+import { Settings } from './screens/settings';
 import { Agents } from './screens/organization/agents';
 import { AuditLog } from './screens/organization/audit';
 import { OrganizationKeys } from './screens/organization/keys';
@@ -47,6 +48,7 @@ export const screens: ScreenEntry[] = [
   { path: '/activity', title: 'My activity', group: 'You', icon: 'activity', show: Activity },
   { path: '/keys', title: 'My keys', group: 'Access', icon: 'keys', show: Keys },
   { path: '/clients', title: 'My clients', group: 'Access', icon: 'clients', show: Clients },
+  { path: '/settings', title: 'Settings', group: 'Access', icon: 'gear', show: Settings },
   { path: '/again', title: 'Logged in', show: Again },
   { path: '/organization', title: 'Overview', group: 'Organization', icon: 'home', needs: ['operate_servers', 'read_everything'], show: Overview },
   { path: '/organization/servers', title: 'Servers', group: 'Organization', icon: 'servers', needs: staff, show: OrganizationServers },

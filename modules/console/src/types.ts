@@ -17,6 +17,12 @@ export interface Me {
   may: Right[];
 }
 
+/** Fixed is what the gateway's configuration fixed. */
+export interface Fixed {
+  identity_providers: { issuer: string; organization: string | null; audience: string[]; login_client: string | null; at: string | null }[];
+  options: { option: string; values: string[]; given: boolean; at: string | null }[];
+}
+
 export interface Server {
   id: string;
   name: string;
