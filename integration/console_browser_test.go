@@ -321,6 +321,7 @@ func TestConsoleModels(t *testing.T) {
 	l.do("keyboard", "to", "Delete another", "key", "Enter")
 	l.do("keyboard", "to", "Delete it", "key", "Enter")
 	l.do("until", "text", "another is deleted.")
+	d.changesModels(t, l)
 	if status, body := d.api(t, d.tokenOf(t, "admin@example.test"), http.MethodGet, mappings); status != http.StatusOK || strings.Contains(body, `"model_alias":"another"`) {
 		t.Errorf("the alias was not deleted: %d %s", status, body)
 	}
@@ -335,6 +336,77 @@ func TestConsoleModels(t *testing.T) {
 	l.do("picture", "path", l.picture("smart"))
 	d.process.stop(t)
 	d.process.checkLog(t)
+}
+
+// changesModels changes a provider and an alias by keyboard alone. What the forms do not show stays as it is: the key of the
+// provider, the timeouts of a target.
+func (d *dev) changesModels(t *testing.T, l *looker) {
+	t.Helper()
+	const models = "/api/llm-gateway/admin/"
+	boss := d.tokenOf(t, "admin@example.test")
+	make := func(kind, body string) string {
+		var made struct{ ID string }
+		status, answer := d.asked(t, boss, http.MethodPost, models+kind, body)
+		if err := json.Unmarshal([]byte(answer), &made); err != nil || status != http.StatusOK {
+			t.Fatalf("%d %s: %v", status, answer, err)
+		}
+		return models + kind + "/" + made.ID
+	}
+	provider := make("providers", `{"name":"mine","kind":"openai","base_url":"https://models.example.com/v1","api_key":"canary-of-the-provider"}`)
+	id := provider[strings.LastIndex(provider, "/")+1:]
+	target := func(model, timeouts string, weight int) string {
+		return fmt.Sprintf(`{"provider_id":%q,"model":%q,"weight":%d,"timeouts":%s}`, id, model, weight, timeouts)
+	}
+	const long = `{"connect_ms":null,"response_ms":61000,"idle_ms":null}`
+	alias := make("model-mappings", `{"model_alias":"mixed","targets":[`+target("first", long, 3)+","+target("second", `null`, 1)+`]}`)
+	l.do("screen", "path", "/console/organization/models", "scheme", "light")
+	l.do("keyboard", "to", "Change mixed", "key", "Enter")
+	l.do("keyboard", "to", "Remove model 2", "key", "Enter")
+	l.do("keyboard", "to", "One more model", "key", "Enter")
+	l.do("fill", "label", "Model", "nth", 1, "text", "third")
+	l.do("keyboard", "to", "What it is for", "text", "everything")
+	l.do("inspect")
+	l.do("picture", "path", l.picture("alias"))
+	l.do("keyboard", "to", "Keep the changes", "key", "Enter")
+	l.do("until", "text", "mixed is changed.")
+	var changed struct {
+		Description string
+		Targets     []struct {
+			ID       string `json:"provider_id"`
+			Model    string
+			Weight   int
+			Timeouts struct {
+				Response *int `json:"response_ms"`
+			}
+		}
+	}
+	_, body := d.api(t, boss, http.MethodGet, alias)
+	if err := json.Unmarshal([]byte(body), &changed); err != nil || changed.Description != "everything" || len(changed.Targets) != 2 ||
+		changed.Targets[0].Model != "first" || changed.Targets[0].Weight != 3 || changed.Targets[0].Timeouts.Response == nil || *changed.Targets[0].Timeouts.Response != 61000 ||
+		changed.Targets[1].Model != "third" || changed.Targets[1].Timeouts.Response != nil {
+		t.Errorf("the alias is %s: %v", body, err)
+	}
+	l.do("screen", "path", "/console/organization/models?tab=providers", "scheme", "dark", "width", 390)
+	l.do("keyboard", "to", "Change mine", "key", "Enter")
+	l.do("until", "text", "Calls by mixed go there from then on.")
+	l.do("fill", "label", "Name", "text", "ours")
+	l.do("inspect")
+	l.do("picture", "path", l.picture("provider"))
+	l.do("keyboard", "to", "Keep the changes", "key", "Enter")
+	l.do("until", "text", "mine is changed.")
+	if _, body := d.api(t, boss, http.MethodGet, provider); !strings.Contains(body, `"name":"ours"`) || !strings.Contains(body, `"has_api_key":true`) || strings.Contains(body, "canary") {
+		t.Errorf("the provider is %s", body)
+	}
+	l.do("keyboard", "to", "Change ours", "key", "Enter")
+	l.do("choose", "label", "Forget the key that it has")
+	l.do("keyboard", "to", "Keep the changes", "key", "Enter")
+	l.do("until", "text", "ours is changed.")
+	if _, body := d.api(t, boss, http.MethodGet, provider); !strings.Contains(body, `"has_api_key":false`) {
+		t.Errorf("the provider without its key is %s", body)
+	}
+	l.do("keyboard", "to", "Delete ours", "key", "Enter")
+	l.do("until", "text", "It stays as long as an alias uses it: mixed.")
+	l.do("keyboard", "to", "Keep it", "key", "Enter")
 }
 
 // TestConsoleFiles checks that a table's file has all of its rows, also those that the screen has not loaded, that no name

@@ -166,6 +166,7 @@ async function keyboard({ to, key, text }) {
 const commands = {
   login, screen, plain, branded, drawing, themed, keyboard, stale, answer, download, relogin,
   until: ({ text }) => page.getByText(text).first().waitFor(),
+  fill: ({ label, nth = 0, text }) => page.getByRole('dialog').getByLabel(label, { exact: true }).nth(nth).fill(text),
   choose: ({ label }) => page.getByLabel(label, { exact: true }).check(),
   labelled: ({ text }) => page.getByLabel(text).first().waitFor(),
   gone: ({ text }) => page.getByText(text).first().waitFor({ state: 'detached' }),

@@ -1,4 +1,4 @@
-// What is done to every object of an organization: making one, and deleting it.
+// What is done to every object of an organization: making one, changing it, and deleting it.
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { call, Failure } from '../api';
@@ -7,9 +7,9 @@ import { Problem } from './basics';
 import { Confirm, Dialog } from './dialog';
 import { toast } from './toast';
 
-/** Make is a form for a new object that has a name. */
-export function Make({ title, named = 'Name', act, path, body, close, made, children }: {
-  title: string; named?: string; act: string; path: string; body: (fields: FormData) => unknown; close: () => void; made: () => Promise<void>; children: JSX.Element;
+/** Make is a form for an object that has a name: a new one, or was, which it changes. */
+export function Make({ title, named = 'Name', act, path, was, body, close, made, children }: {
+  title: string; named?: string; act: string; path: string; was?: Ending | undefined; body: (fields: FormData) => unknown; close: () => void; made: () => Promise<void>; children: JSX.Element;
 }): JSX.Element {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<Failure>();
@@ -17,8 +17,8 @@ export function Make({ title, named = 'Name', act, path, body, close, made, chil
     setBusy(true);
     setError(undefined);
     try {
-      await call('POST', path, body(new FormData(form)));
-      toast(`${act}: done.`);
+      await (was ? call('PUT', `${path}/${was.id}`, body(new FormData(form))) : call('POST', path, body(new FormData(form))));
+      toast(was ? `${show(was.name, 60)} is changed.` : `${act}: done.`);
       await made();
       close();
     } catch (failed) {
@@ -31,7 +31,7 @@ export function Make({ title, named = 'Name', act, path, body, close, made, chil
     <Dialog title={title} close={close}>
       <form onSubmit={event => { event.preventDefault(); void make(event.currentTarget); }}>
         <label for="itsname">{named}</label>
-        <input id="itsname" name="name" required maxLength={255} autocomplete="off" />
+        <input id="itsname" name="name" required maxLength={255} autocomplete="off" defaultValue={was?.name} />
         {children}
         {error && <Problem error={error} />}
         <div class="buttons"><button type="button" onClick={close}>Cancel</button><button type="submit" class="main" disabled={busy}>{act}</button></div>
@@ -40,7 +40,7 @@ export function Make({ title, named = 'Name', act, path, body, close, made, chil
   );
 }
 
-/** Ending names the object that somebody is about to delete. */
+/** Ending names the object that somebody is about to delete or to change. */
 export interface Ending {
   id: string;
   name: string;

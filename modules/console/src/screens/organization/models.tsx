@@ -34,11 +34,17 @@ interface Provider {
   has_api_key: boolean;
 }
 
+interface Target {
+  provider_id: string;
+  model: string;
+  weight: number;
+}
+
 interface Mapping {
   id: string;
   model_alias: string;
   description: string;
-  targets: { provider_id: string; model: string; weight: number }[];
+  targets: Target[];
   fallbacks: string[];
 }
 
@@ -61,11 +67,29 @@ function List<T>({ list, icon, empty, hint, add, children }: {
 
 const Add = ({ act, open }: { act: string; open: () => void }): JSX.Element => <button type="button" class="main" onClick={open}><Icon name="plus" />{act}</button>;
 
+const Acts = ({ name, edit, end }: { name: string; edit: () => void; end: () => void }): JSX.Element => (
+  <span class="rowacts"><button type="button" class="quiet" onClick={edit}>Change<span class="unseen"> {show(name, 60)}</span></button><End name={name} end={end} /></span>
+);
+
 const End = ({ name, end }: { name: string; end: () => void }): JSX.Element => <button type="button" class="quiet danger" onClick={end}>Delete<span class="unseen"> {show(name, 60)}</span></button>;
+
+/** Kinds offers the protocols that every gateway has, and the one that a provider has already. */
+const Kinds = ({ of }: { of: string | undefined }): JSX.Element => (
+  <select id="kind" name="kind">
+    <option value="openai" selected={of === 'openai'}>OpenAI</option><option value="anthropic" selected={of === 'anthropic'}>Anthropic</option>
+    {of && of !== 'openai' && of !== 'anthropic' && <option value={of} selected>{show(of)}</option>}
+  </select>
+);
+
+/** usersOf names the aliases that go to a provider. */
+const usersOf = (mappings: Mapping[] | undefined, provider: string): string[] =>
+  (mappings ?? []).filter(m => m.targets.some(t => t.provider_id === provider)).map(m => show(m.model_alias, 60));
 
 function Providers({ administers }: { administers: boolean }): JSX.Element {
   const list = useProviders();
+  const mappings = useLoad<Mapping[]>(`${admin}/model-mappings`);
   const [making, setMaking] = useState(false);
+  const [changing, setChanging] = useState<Provider>();
   const [ending, setEnding] = useState<Ending>();
   const add = administers ? <Add act="New provider" open={() => { setMaking(true); }} /> : undefined;
   return (
@@ -77,23 +101,57 @@ function Providers({ administers }: { administers: boolean }): JSX.Element {
             { title: 'Speaks like', cell: p => show(p.kind) },
             { title: 'Key', cell: p => (p.has_api_key ? <Tag tone="good">Has one</Tag> : <Tag tone="quiet">None</Tag>) },
             { title: 'Made', cell: p => (p.source === 'config' ? 'in the configuration' : 'here') },
-            { title: 'Acts', kind: 'end', cell: p => administers && p.source !== 'config' && <End name={p.name} end={() => { setEnding(p); }} /> },
+            { title: 'Acts', kind: 'end', cell: p => administers && p.source !== 'config' && <Acts name={p.name} edit={() => { setChanging(p); }} end={() => { setEnding(p); }} /> },
           ]} />
         )}
       </List>
-      {making && (
-        <Make title="New provider" act="Make the provider" path={`${admin}/providers`} close={() => { setMaking(false); }} made={list.reload}
-          body={f => ({ name: text(f, 'name'), kind: text(f, 'kind'), base_url: text(f, 'url') || null, api_key: text(f, 'key') || null })}>
+      {(making || changing) && (
+        <Make title={changing ? `Change ${show(changing.name, 60)}` : 'New provider'} act={changing ? 'Keep the changes' : 'Make the provider'} was={changing} path={`${admin}/providers`}
+          close={() => { setMaking(false); setChanging(undefined); }} made={list.reload}
+          body={f => ({
+            name: text(f, 'name'), kind: text(f, 'kind'), base_url: text(f, 'url') || null,
+            ...(text(f, 'key') ? { api_key: text(f, 'key') } : !changing || f.get('forget') ? { api_key: null } : {}),
+          })}>
           <>
-            <label for="kind">Speaks like</label><select id="kind" name="kind"><option value="openai">OpenAI</option><option value="anthropic">Anthropic</option></select>
-            <label for="url">Address</label><input id="url" name="url" type="url" autocomplete="off" placeholder="empty: its own" />
-            <label for="key">API key</label><input id="key" name="key" type="password" autocomplete="off" aria-describedby="keyhint" />
-            <p id="keyhint" class="small hint">It is kept encrypted, and never shown again.</p>
+            <label for="kind">Speaks like</label><Kinds of={changing?.kind} />
+            <label for="url">Address</label><input id="url" name="url" type="url" autocomplete="off" placeholder="empty: its own" defaultValue={changing?.base_url ?? ''} />
+            <label for="key">API key</label><input id="key" name="key" type="password" autocomplete="off" aria-describedby="keyhint" placeholder={changing?.has_api_key ? 'empty: the one that it has' : ''} />
+            <p id="keyhint" class="small hint">It is kept encrypted, and never shown again.{changing?.has_api_key && ' With another address or kind it has to be given again: a key is not sent to another place.'}</p>
+            {changing?.has_api_key && <label class="check"><input type="checkbox" name="forget" />Forget the key that it has</label>}
+            {changing && <p class="small hint">{usersOf(mappings.data, changing.id).length > 0 ? `Calls by ${usersOf(mappings.data, changing.id).join(', ')} go there from then on.` : 'No alias uses it.'}</p>}
           </>
         </Make>
       )}
-      {ending && <Delete what={ending} path={`${admin}/providers`} effect="Its key is forgotten. A provider that an alias uses stays." close={() => { setEnding(undefined); }} done={list.reload} />}
+      {ending && <Delete what={ending} path={`${admin}/providers`} effect={`Its key is forgotten. ${usersOf(mappings.data, ending.id).length > 0 ? `It stays as long as an alias uses it: ${usersOf(mappings.data, ending.id).join(', ')}.` : 'No alias uses it.'}`} close={() => { setEnding(undefined); }} done={list.reload} />}
     </>
+  );
+}
+
+/** readTargets reads the rows of Targets. What a target has that the form does not show stays with it. */
+function readTargets(fields: FormData, were: Target[]): Target[] {
+  const column = (name: string): string[] => fields.getAll(name).map(value => String(value).trim());
+  const [providers, models, weights, rows] = [column('provider'), column('model'), column('weight'), column('row')];
+  return models.map((model, i) => ({ ...were[Number(rows[i])], provider_id: providers[i] ?? '', model, weight: Number(weights[i] ?? 0) }));
+}
+
+/** Targets asks for the models behind an alias. */
+function Targets({ of, providers }: { of: Target[]; providers: Provider[] }): JSX.Element {
+  const [rows, setRows] = useState(() => (of.length > 0 ? of.map((_, i) => i) : [0]));
+  return (
+    <fieldset class="targets">
+      <legend>Models that answer</legend>
+      {rows.map((row, i) => (
+        <div key={row} class="target">
+          <input type="hidden" name="row" value={row} />
+          <label>Provider<select name="provider" required>{providers.map(p => <option key={p.id} value={p.id} selected={p.id === of[row]?.provider_id}>{show(p.name, 60)}</option>)}</select></label>
+          <label>Model<input name="model" required maxLength={255} autocomplete="off" placeholder="as the provider names it" defaultValue={of[row]?.model} /></label>
+          <label>Weight<input name="weight" type="number" min="0" max="1000000" required defaultValue={String(of[row]?.weight ?? 0)} /></label>
+          {rows.length > 1 && <button type="button" class="quiet danger" onClick={() => { setRows(rows.filter(r => r !== row)); }}>Remove<span class="unseen"> model {i + 1}</span></button>}
+        </div>
+      ))}
+      <div class="buttons start"><button type="button" class="quiet" onClick={() => { setRows([...rows, Math.max(...rows, of.length - 1) + 1]); }}><Icon name="plus" />One more model</button></div>
+      {rows.length > 1 && <p class="small hint">A call begins with one of them by weight, and tries the others when it fails. All weights 0: the first one first.</p>}
+    </fieldset>
   );
 }
 
@@ -101,6 +159,8 @@ function Aliases({ administers }: { administers: boolean }): JSX.Element {
   const list = useLoad<Mapping[]>(`${admin}/model-mappings`);
   const providers = useProviders();
   const [making, setMaking] = useState(false);
+  const [changing, setChanging] = useState<Mapping>();
+  const behind = (alias: string): string[] => (list.data ?? []).filter(m => m.fallbacks.includes(alias)).map(m => show(m.model_alias, 60));
   const [ending, setEnding] = useState<Ending>();
   const add = administers ? <Add act="New alias" open={() => { setMaking(true); }} /> : undefined;
   const providerOf = (id: string): string => show(providers.data?.find(p => p.id === id)?.name ?? id, 60);
@@ -112,22 +172,23 @@ function Aliases({ administers }: { administers: boolean }): JSX.Element {
             { title: 'Alias', kind: 'wide', cell: m => <><strong class="mono">{show(m.model_alias, 80)}</strong>{m.description && <><br /><span class="small">{show(m.description, 160)}</span></>}</> },
             { title: 'Goes to', cell: m => m.targets.map(t => <div key={`${t.provider_id} ${t.model}`}><span class="mono">{show(t.model, 80)}</span> <span class="small">at {providerOf(t.provider_id)}{m.targets.length > 1 && `, weight ${t.weight}`}</span></div>) },
             { title: 'When it fails', cell: m => show(m.fallbacks.join(', '), 120) || <span class="muted">an error</span> },
-            { title: 'Acts', kind: 'end', cell: m => administers && <End name={m.model_alias} end={() => { setEnding({ id: m.id, name: m.model_alias }); }} /> },
+            { title: 'Acts', kind: 'end', cell: m => administers && <Acts name={m.model_alias} edit={() => { setChanging(m); }} end={() => { setEnding({ id: m.id, name: m.model_alias }); }} /> },
           ]} />
         )}
       </List>
-      {making && (
-        <Make title="New alias" named="Alias" act="Make the alias" path={`${admin}/model-mappings`} close={() => { setMaking(false); }} made={list.reload}
-          body={f => ({ model_alias: text(f, 'name'), description: text(f, 'about'), targets: [{ provider_id: text(f, 'provider'), model: text(f, 'model') }], fallbacks: lines(f, 'fallbacks') })}>
+      {(making || changing) && (
+        <Make title={changing ? `Change ${show(changing.model_alias, 60)}` : 'New alias'} named="Alias" act={changing ? 'Keep the changes' : 'Make the alias'} path={`${admin}/model-mappings`}
+          was={changing && { id: changing.id, name: changing.model_alias }} close={() => { setMaking(false); setChanging(undefined); }} made={list.reload}
+          body={f => ({ model_alias: text(f, 'name'), description: text(f, 'about'), targets: readTargets(f, changing?.targets ?? []), fallbacks: lines(f, 'fallbacks') })}>
           <>
-            <label for="provider">Provider</label><select id="provider" name="provider" required>{providers.data?.map(p => <option key={p.id} value={p.id}>{show(p.name, 60)}</option>)}</select>
-            <label for="model">Model</label><input id="model" name="model" required maxLength={255} autocomplete="off" placeholder="as the provider names it" />
-            <label for="about">What it is for</label><input id="about" name="about" maxLength={1000} autocomplete="off" />
-            <label for="fallbacks">Aliases to try when it fails</label><textarea id="fallbacks" name="fallbacks" rows={2} placeholder="one on each line" />
+            <Targets of={changing?.targets ?? []} providers={providers.data ?? []} />
+            <label for="about">What it is for</label><input id="about" name="about" maxLength={1000} autocomplete="off" defaultValue={changing?.description} />
+            <label for="fallbacks">Aliases to try when it fails</label><textarea id="fallbacks" name="fallbacks" rows={2} placeholder="one on each line" defaultValue={changing?.fallbacks.join('\n')} />
+            {changing && <p class="small hint">Calls that come from then on go by the changes. With another name, calls with the former one are refused.</p>}
           </>
         </Make>
       )}
-      {ending && <Delete what={ending} path={`${admin}/model-mappings`} effect="Calls with this name are refused from then on. An alias that another one falls back to stays." close={() => { setEnding(undefined); }} done={list.reload} />}
+      {ending && <Delete what={ending} path={`${admin}/model-mappings`} effect={`Calls with this name are refused from then on.${behind(ending.name).length > 0 ? ` It stays as long as another alias falls back to it: ${behind(ending.name).join(', ')}.` : ''}`} close={() => { setEnding(undefined); }} done={list.reload} />}
     </>
   );
 }
