@@ -338,6 +338,63 @@ func TestConsoleModels(t *testing.T) {
 	d.process.checkLog(t)
 }
 
+// TestConsoleRotates gives a key a new secret by keyboard alone: both work until the former one is ended at once.
+func TestConsoleRotates(t *testing.T) {
+	t.Parallel()
+	d := newDevHome(t).start(t)
+	l := startLooker(t, d.url)
+	const keys = "/api/llm-gateway/admin/api-keys"
+	boss := d.logsInAs(t, "admin@example.test", "/console").mustToken(t)
+	status, body := d.asked(t, boss, http.MethodPost, keys, `{"name":"nightly","scopes":["llm"]}`)
+	var former struct{ ID, Key string }
+	if err := json.Unmarshal([]byte(body), &former); err != nil || status != http.StatusOK {
+		t.Fatalf("%d %s: %v", status, body, err)
+	}
+	works := func(key string) bool {
+		t.Helper()
+		status, _ := d.asked(t, key, http.MethodPost, "/api/llm-gateway/v1/chat/completions", `{"model":"small","messages":[{"role":"user","content":"Hello?"}]}`)
+		return status == http.StatusOK
+	}
+	l.do("login", "user", "admin@example.test", "path", "/console/organization/keys")
+	l.do("keyboard", "to", "Rotate nightly", "key", "Enter")
+	l.do("inspect")
+	l.do("picture", "path", l.picture("rotate"))
+	l.do("keyboard", "to", "Make the new secret", "key", "Enter")
+	l.do("until", "text", "works until it ends in a day")
+	l.do("inspect")
+	l.do("picture", "path", l.picture("rotated"))
+	l.do("keyboard", "to", "I have copied it", "key", "Enter")
+	var all []struct {
+		ID      string
+		Expires *string `json:"expires_at"`
+	}
+	if _, body := d.api(t, boss, http.MethodGet, keys); json.Unmarshal([]byte(body), &all) != nil || len(all) != 2 {
+		t.Fatalf("the keys are %s", body)
+	}
+	for _, k := range all {
+		if (k.ID == former.ID) != (k.Expires != nil) {
+			t.Errorf("the ends of the keys: %+v", all)
+		}
+	}
+	if !works(former.Key) {
+		t.Error("the former key ended at once")
+	}
+	l.do("login", "user", "admin@example.test", "path", "/console/organization/keys")
+	for range all { // the one that ends, and the one that does not, have the same name
+		l.do("keyboard", "to", "Rotate nightly", "key", "Enter")
+		l.do("keyboard", "to", "The former one ends", "key", "Home")
+		l.do("until", "text", "stops working at once")
+		l.do("keyboard", "to", "Make the new secret", "key", "Enter")
+		l.do("until", "text", "has ended")
+		l.do("keyboard", "to", "I have copied it", "key", "Enter")
+		l.do("press", "key", "Tab") // to what follows the first of them
+	}
+	if works(former.Key) {
+		t.Error("the former key still works")
+	}
+	d.process.stop(t)
+}
+
 // changesModels changes a provider and an alias by keyboard alone. What the forms do not show stays as it is: the key of the
 // provider, the timeouts of a target.
 func (d *dev) changesModels(t *testing.T, l *looker) {

@@ -1,6 +1,7 @@
 package gatewayapi
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"sync"
@@ -282,9 +283,20 @@ var (
 	errRotateRevoked = routes.Refused(gateway.Conflict, "The key is revoked, which is final; make another")
 )
 
-// rotateKey gives a key a new secret, and ends the former one.
+// errRotateScoped refuses a second key beside one that is counted by itself: together they would have the limit twice.
+var errRotateScoped = routes.Refused(gateway.Conflict, "The key has a rate limit or budget of its own, which a second key beside it would escape; rotate it at once, without former_ends_at")
+
+// rotateKey gives a key a new secret, and ends the former one: at once, or at a time until which programs can change over. A
+// key has one secret, so that a second key, which is the same but for its id, has the new one then.
 func rotateKey(q *request) (any, error) {
-	if err := q.Shape(); err != nil {
+	now := q.sharedNow()
+	var ends validate.Field[time.Time]
+	if err := q.Read(true, func(o *validate.Object) {
+		ends = o.Time("former_ends_at", validate.Nullable)
+		if ends.Value = ends.Value.Truncate(time.Microsecond); ends.Set() && !o.Wrong("former_ends_at") && !ends.Value.After(now) {
+			o.Report(validate.ValueError, "Value error, the time must be in the future", "former_ends_at")
+		}
+	}); err != nil {
 		return nil, err
 	}
 	if q.outlived() && q.Core.Approvals.MayDecide(q.Call.Party().Decider()) != nil {
@@ -293,13 +305,13 @@ func rotateKey(q *request) (any, error) {
 	if err := q.Fresh(q.handler.now()); err != nil {
 		return nil, err
 	}
+	if ends.Set() {
+		return q.succeedKey(ends.Value, now)
+	}
 	raw := apikey.New()
 	k, err := q.Core.Store.UpdateAPIKey(q.Context(), q.Organization(), q.id(), func(k *storage.APIKey) error {
-		switch {
-		case !k.RevokedAt.IsZero():
-			return errRotateRevoked
-		case slices.Contains(k.Scopes, apikey.ScopeMCP):
-			return errRotateOwn
+		if err := rotates(k); err != nil {
+			return err
 		}
 		k.Prefix, k.HMAC = apikey.Prefix(raw), apikey.NewDigester(q.Core.Keyring).Digest(raw)
 		return nil
@@ -308,6 +320,61 @@ func rotateKey(q *request) (any, error) {
 		return nil, routes.Missing(err, errNoKey)
 	}
 	return newKeyView{viewKey(k), raw.Reveal()}, nil
+}
+
+// rotates refuses a key that gets no other secret.
+func rotates(k *storage.APIKey) error {
+	switch {
+	case !k.RevokedAt.IsZero():
+		return errRotateRevoked
+	case slices.Contains(k.Scopes, apikey.ScopeMCP):
+		return errRotateOwn
+	}
+	return nil
+}
+
+// succeedKey makes a key like the one of the request, which ends at a time then. The new one is there before the former one is
+// bounded: what fails between leaves both, and nobody without a key.
+func (q *request) succeedKey(ends, now time.Time) (any, error) {
+	former, err := q.Core.Store.APIKey(q.Context(), q.Organization(), q.id())
+	if err != nil {
+		return nil, routes.Missing(err, errNoKey)
+	}
+	if err := cmp.Or(rotates(&former), q.countedWithOthers(former.ID)); err != nil {
+		return nil, err
+	}
+	next := former
+	next.CreatedAt, next.UsedAt = now, time.Time{}
+	made, err := q.makeKey(next, errRevoked)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := q.Core.Store.UpdateAPIKey(q.Context(), q.Organization(), former.ID, func(k *storage.APIKey) error {
+		if k.ExpiresAt.IsZero() || ends.Before(k.ExpiresAt) {
+			k.ExpiresAt = ends
+		}
+		return nil
+	}); err != nil {
+		return nil, routes.Missing(err, errNoKey)
+	}
+	return made, nil
+}
+
+// countedWithOthers refuses a key that a rate limit or a budget names.
+func (q *request) countedWithOthers(id string) error {
+	limits, err := q.Core.Store.RateLimits(q.Context(), q.Organization())
+	if err != nil {
+		return err
+	}
+	budgets, err := q.Core.Store.Budgets(q.Context(), q.Organization())
+	if err != nil {
+		return err
+	}
+	own := func(s storage.Scope) bool { return s.Type == storage.ScopeAPIKey && s.ID == id }
+	if slices.ContainsFunc(limits, func(l storage.RateLimit) bool { return own(l.Scope) }) || slices.ContainsFunc(budgets, func(b storage.Budget) bool { return own(b.Scope) }) {
+		return errRotateScoped
+	}
+	return nil
 }
 
 type revokedKeyView struct {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"github.com/durward-gateway/durward/internal/gateway"
@@ -248,4 +249,49 @@ func TestKeyProblems(t *testing.T) {
 	}
 	a.do(a.alice, http.MethodPost, "/user/api-keys", object{"name": "k"}).wantError(http.StatusUnauthorized, gateway.Unauthorized)
 	a.do(a.adam, http.MethodPost, "/admin/api-keys", object{"name": "k", "user_id": a.alice.UserID}).wantBad("user_id")
+}
+
+// TestRotationLater checks that both keys are good until the former one's end, that the new one is the same but for its id, and
+// that no limit of the key is had twice.
+func TestRotationLater(t *testing.T) {
+	a := newAPI(t)
+	made := a.do(a.adam, http.MethodPost, "/admin/api-keys", object{"name": "k", "group_name": "ops", "scopes": []string{"model:a"}, "expires_at": "2026-04-01T12:00:00Z"}).want(200)
+	path := "/admin/api-keys/" + made["id"].(string)
+	holder := func(raw any) storage.APIKeyHolder {
+		h, err := a.store.APIKeyByHMAC(t.Context(), apikey.NewDigester(a.core.Keyring).Digest(seal.NewSecret(raw.(string))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	end := start.Add(time.Hour)
+	got := a.do(a.adam, http.MethodPost, path+"/rotate", object{"former_ends_at": end.Format(time.RFC3339)}).want(200)
+	for _, member := range []string{"name", "group_name", "user_id", "scopes", "expires_at", "agent_id", "disabled"} {
+		if diff := cmp.Diff(made[member], got[member]); diff != "" {
+			t.Errorf("%s (-former +new)\n%s", member, diff)
+		}
+	}
+	if got["id"] == made["id"] || got["key"] == made["key"] {
+		t.Errorf("%v", got)
+	}
+	for _, at := range []time.Time{start, end.Add(-time.Second), end.Add(time.Second)} {
+		former, next := holder(made["key"]), holder(got["key"])
+		if former.Valid(at) != at.Before(end) || !next.Valid(at) {
+			t.Errorf("at %s the former one is valid: %v, the new one: %v", at, former.Valid(at), next.Valid(at))
+		}
+	}
+	// An end that comes sooner stays.
+	a.do(a.adam, http.MethodPost, path+"/rotate", object{"former_ends_at": "2026-03-20T12:00:00Z"}).want(200)
+	if h := holder(made["key"]); h.Valid(end.Add(time.Second)) {
+		t.Errorf("the former key lives longer: %+v", h)
+	}
+	for _, wrong := range []any{start.Add(-time.Second).Format(time.RFC3339), "soon", 5} {
+		if w := a.do(a.adam, http.MethodPost, path+"/rotate", object{"former_ends_at": wrong}); w.status != 400 {
+			t.Errorf("%v: %d %s", wrong, w.status, w.body)
+		}
+	}
+	limited := a.make(a.adam, "/admin/api-keys", object{"name": "limited"})
+	a.make(a.adam, "/admin/rate-limits", object{"name": "l", "scope_type": "api_key", "scope_id": limited, "requests_per_minute": 1})
+	a.do(a.adam, http.MethodPost, "/admin/api-keys/"+limited+"/rotate", object{"former_ends_at": end.Format(time.RFC3339)}).wantError(409, gateway.Conflict)
+	a.do(a.adam, http.MethodPost, "/admin/api-keys/"+limited+"/rotate", object{"former_ends_at": nil}).want(200)
 }

@@ -39,7 +39,7 @@ var table = routes.MustTable(
 	routes.At(http.MethodPatch, keyPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, updateKey).
 		Gives("Changes an API key, disables it, or enables it again.", keyView{}),
 	routes.At(http.MethodPost, keyPath+"/rotate", routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, rotateKey).
-		Gives("Gives an API key a new secret, which is shown this once; the former one ends.", newKeyView{}),
+		Gives("Gives an API key a new secret, which is shown this once; the former one ends at once, or at a time.", newKeyView{}),
 	routes.At(http.MethodDelete, keyPath, routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, revokeKey).
 		Gives("Revokes an API key.", revokedKeyView{}),
 	routes.At(http.MethodGet, ownKeysPath, routes.User, routes.OwnOrganization, routes.AuditRead, listOwnKeys).

@@ -24,6 +24,59 @@ function state(k: ApiKey): JSX.Element {
   return <Tag tone="good">In use</Tag>;
 }
 
+/** Secret shows the secret of a key this once. */
+const Secret = ({ of, close, children }: { of: NewKey; close: () => void; children?: ComponentChildren }): JSX.Element => (
+  <Dialog title={`The key ${show(of.name, 60)}`} close={close}>
+    <p>Copy it now, and keep it where only the program can read it. <strong>It is shown this once.</strong></p>
+    <Code text={of.key} label="the key" />
+    {children}
+    <div class="buttons"><button type="button" class="main" onClick={close}>I have copied it</button></div>
+  </Dialog>
+);
+
+/** ends are the choices for the end of a former key, in hours; 0 is at once. */
+const ends: [number, string][] = [[0, 'at once'], [1, 'in an hour'], [24, 'in a day'], [168, 'in a week'], [720, 'in 30 days']];
+
+/** Rotate gives a key a new secret, and asks when the former one ends. */
+function Rotate({ address, of, close, done }: { address: string; of: ApiKey; close: () => void; done: () => Promise<void> }): JSX.Element {
+  const [hours, setHours] = useState(24);
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<Failure>();
+  const [key, setKey] = useState<NewKey>();
+  const rotate = async (): Promise<void> => {
+    setBusy(true);
+    setError(undefined);
+    try {
+      const body = hours ? { former_ends_at: new Date(Date.now() + hours * 3_600_000).toISOString() } : undefined;
+      setKey(await call<NewKey>('POST', `${address}/${of.id}/rotate`, body));
+      await done();
+    } catch (failed) {
+      if (!(failed instanceof Failure)) throw failed;
+      setError(failed);
+    }
+    setBusy(false);
+  };
+  if (key) {
+    return <Secret of={key} close={close}><p class="small">The former one, <span class="mono">{show(of.key_prefix)}…</span>, {hours ? <>works until it ends {ends.find(([h]) => h === hours)?.[1]}</> : 'has ended'}.</p></Secret>;
+  }
+  return (
+    <Dialog title={`A new secret for ${show(of.name, 60)}`} close={close}>
+      <form onSubmit={event => { event.preventDefault(); void rotate(); }}>
+        <label for="former">The former one ends</label>
+        <select id="former" value={String(hours)} onChange={event => { setHours(Number(event.currentTarget.value)); }}>{ends.map(([h, text]) => <option key={h} value={h}>{text}</option>)}</select>
+        <p class="small hint">{hours
+          ? 'Until then both work, and the list shows both: the new one has the same rights, owner and end, and an id of its own.'
+          : <>What uses <span class="mono">{show(of.key_prefix)}…</span> stops working at once, until it has the new secret. Open calls and streams end.</>}</p>
+        {error && <Problem error={error} />}
+        <div class="buttons"><button type="button" onClick={close}>Cancel</button><button type="submit" class={hours ? 'main' : 'danger'} disabled={busy}>Make the new secret</button></div>
+      </form>
+    </Dialog>
+  );
+}
+
+/** rotates reports whether others than its user may give a key a new secret: one that works, and does not act as its user at MCP servers. */
+const rotates = (k: ApiKey): boolean => !k.scopes.includes('mcp') && !(k.expires_at && Date.parse(k.expires_at) <= Date.now());
+
 /** Make asks for a new key, and shows its secret this once. */
 function Make({ address, whose, close, made }: { address: string; whose: Whose | undefined; close: () => void; made: () => Promise<void> }): JSX.Element {
   const [busy, setBusy] = useState(false);
@@ -45,15 +98,7 @@ function Make({ address, whose, close, made }: { address: string; whose: Whose |
     }
     setBusy(false);
   };
-  if (key) {
-    return (
-      <Dialog title={`The key ${show(key.name, 60)}`} close={close}>
-        <p>Copy it now, and keep it where only the program can read it. <strong>It is shown this once.</strong></p>
-        <Code text={key.key} label="the key" />
-        <div class="buttons"><button type="button" class="main" onClick={close}>I have copied it</button></div>
-      </Dialog>
-    );
-  }
+  if (key) return <Secret of={key} close={close} />;
   return (
     <Dialog title="New key" close={close}>
       <form onSubmit={event => { event.preventDefault(); void make(event.currentTarget); }}>
@@ -80,7 +125,7 @@ export interface Whose {
   administers: boolean;
 }
 
-/** KeyList lists keys, makes and revokes them. */
+/** KeyList lists keys, makes, rotates and revokes them. */
 export function KeyList({ address, title, about, label, empty, whose }: {
   address: string; title: string; about: string; label: string; empty: JSX.Element; whose?: Whose;
 }): JSX.Element {
@@ -88,6 +133,7 @@ export function KeyList({ address, title, about, label, empty, whose }: {
   const keys = useLoad<ApiKey[]>(address);
   const [making, setMaking] = useState(false);
   const [ending, setEnding] = useState<ApiKey>();
+  const [rotating, setRotating] = useState<ApiKey>();
   const make = acts && <button type="button" class="main" onClick={() => { setMaking(true); }}><Icon name="plus" />New key</button>;
   return (
     <Screen title={title} about={about} act={make}>
@@ -102,10 +148,16 @@ export function KeyList({ address, title, about, label, empty, whose }: {
           { title: 'Reaches', cell: k => show(k.scopes.join(', ') || 'all models', 80) },
           { title: 'Last used', cell: k => <Time at={k.last_used_at} /> },
           { title: 'Expires', cell: k => <Time at={k.expires_at} /> },
-          { title: 'Acts', kind: 'end', cell: k => acts && !k.revoked_at && <button type="button" class="quiet danger" onClick={() => { setEnding(k); }}>Revoke<span class="unseen"> {show(k.name, 80)}</span></button> },
+          { title: 'Acts', kind: 'end', cell: k => acts && !k.revoked_at && (
+            <span class="rowacts">
+              {whose && rotates(k) && <button type="button" class="quiet" onClick={() => { setRotating(k); }}>Rotate<span class="unseen"> {show(k.name, 80)}</span></button>}
+              <button type="button" class="quiet danger" onClick={() => { setEnding(k); }}>Revoke<span class="unseen"> {show(k.name, 80)}</span></button>
+            </span>
+          ) },
         ]} />
       )}
       {making && <Make address={address} whose={whose} close={() => { setMaking(false); }} made={keys.reload} />}
+      {rotating && <Rotate address={address} of={rotating} close={() => { setRotating(undefined); }} done={keys.reload} />}
       {ending && (
         <Confirm title={`Revoke ${show(ending.name, 60)}?`} act="Revoke" close={() => { setEnding(undefined); }} run={async () => {
           await call('DELETE', `${address}/${ending.id}`);
