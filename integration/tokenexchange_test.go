@@ -20,7 +20,7 @@ import (
 // loginClient is the gateway's own client at an identity provider with logins.
 const loginClient = "gateway-login"
 
-// voucher is an identity provider that logs alice in without a question, and exchanges its proofs of users for tokens of
+// voucher is an identity provider that logs alice, or another person, in without a question, and exchanges its proofs of users for tokens of
 // servers (RFC 8693).
 type voucher struct {
 	*identityProvider
@@ -30,6 +30,7 @@ type voucher struct {
 	nonces    map[string]string // by code
 	refresh   string            // the refresh token that is good
 	lifetime  time.Duration     // of ID tokens
+	person    claims            // who is logged in; nil for alice
 	renewals  int
 	exchanged []url.Values
 	// answer, when set, answers exchanges instead; it reports whether it did.
@@ -83,11 +84,15 @@ func (v *voucher) serveToken(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// tokens answers with tokens of a login of alice's. It is called with the lock held.
+// tokens answers with tokens of a login. It is called with the lock held.
 func (v *voucher) tokens(w http.ResponseWriter, more claims) {
 	v.refresh = fmt.Sprint("refresh-canary-", time.Now().UnixNano())
 	now := time.Now()
-	idToken := v.identityProvider.sign(alice.with(claims{
+	person := v.person
+	if person == nil {
+		person = alice
+	}
+	idToken := v.identityProvider.sign(person.with(claims{
 		"iss": v.issuer(), "aud": loginClient, "iat": now.Unix(), "exp": now.Add(v.lifetime).Unix(),
 	}).with(more), map[string]any{"alg": "ES256", "typ": "JWT", "kid": kidES256})
 	v.secrets = append(v.secrets, v.refresh, idToken)

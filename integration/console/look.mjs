@@ -77,6 +77,27 @@ async function login({ user, path }) {
   await settled();
 }
 
+// arrive logs in at an identity provider that asks nothing.
+async function arrive({ path }) {
+  await browser.clearCookies();
+  requests = [];
+  await page.goto(gateway + path);
+  await page.waitForURL(gateway + path);
+  await settled();
+}
+
+// acts checks that a screen offers what a reader may do, and nothing else; offers is what it has to have among that.
+async function acts({ may, offers }) {
+  const found = await page.locator('main').first().evaluate(main => [...main.querySelectorAll('button, a.button')].map(at => {
+    const copy = at.cloneNode(true);
+    for (const unseen of copy.querySelectorAll('.unseen')) unseen.remove();
+    return copy.textContent.trim();
+  }));
+  for (const act of new Set(found)) if (!may.includes(act)) wrong.push(`${page.url()} offers "${act}"`);
+  for (const act of offers) if (!found.includes(act)) wrong.push(`${page.url()} does not offer "${act}", but ${found.join(', ')}`);
+  if (await page.locator('main .problem').count()) wrong.push(`${page.url()} shows a problem: ${await page.locator('main .problem').first().innerText()}`);
+}
+
 // screen opens a screen in one look, and has it checked.
 async function screen({ path, scheme, width, picture }) {
   await page.emulateMedia({ colorScheme: scheme, reducedMotion: 'reduce' });
@@ -164,7 +185,7 @@ async function keyboard({ to, key, text }) {
 }
 
 const commands = {
-  login, screen, plain, branded, drawing, themed, keyboard, stale, answer, download, relogin,
+  login, arrive, acts, screen, plain, branded, drawing, themed, keyboard, stale, answer, download, relogin,
   until: ({ text }) => page.getByText(text).first().waitFor(),
   fill: ({ label, nth = 0, text }) => page.getByRole('dialog').getByLabel(label, { exact: true }).nth(nth).fill(text),
   choose: ({ label }) => page.getByLabel(label, { exact: true }).check(),

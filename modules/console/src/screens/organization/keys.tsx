@@ -29,7 +29,7 @@ function owned(fields: FormData): Record<string, string> {
 
 function ownerOf(key: ApiKey): JSX.Element {
   if (key.user_id) return <Who id={key.user_id} />;
-  return key.group_name ? <>group {show(key.group_name, 60)}</> : <>the organization</>;
+  return key.group_name ? <>group {show(key.group_name, 60)}</> : <span class="whole">the organization</span>;
 }
 
 export function OrganizationKeys(): JSX.Element {

@@ -184,7 +184,6 @@ function Editor({ policy, suggested, server, changed }: { policy: Policy | undef
   const [warnings, setWarnings] = useState<string[]>([]);
   const [enabling, setEnabling] = useState<Policy>();
   const parsed = parse(text);
-  const edits = can(me.data, 'edit_policies');
   useEffect(() => { setText(write(begun?.rules ?? [])); setName(begun?.name ?? ''); }, [policy?.id, policy?.revision]);
   const save = async (): Promise<Policy | undefined> => {
     if ('error' in parsed) return undefined;
@@ -231,12 +230,10 @@ function Editor({ policy, suggested, server, changed }: { policy: Policy | undef
       </div>
       {warnings.map(w => <p key={w} class="warningtext">{show(w, 400)}</p>)}
       {error && <Problem error={error} />}
-      {edits && (
-        <div class="buttons start">
-          <button type="button" class={policy?.status === 'ACTIVE' ? 'main' : ''} disabled={busy || 'error' in parsed || !name} onClick={() => { void saveOnly(); }}>{policy?.status === 'ACTIVE' ? 'Save: decides at once' : policy ? 'Save' : 'Save as a draft'}</button>
-          {policy?.status !== 'ACTIVE' && policy?.status !== 'ARCHIVED' && <button type="button" class="main" disabled={busy || 'error' in parsed || !name} onClick={() => { void enable(); }}>Save and enable</button>}
-        </div>
-      )}
+      <div class="buttons start">
+        <button type="button" class={policy?.status === 'ACTIVE' ? 'main' : ''} disabled={busy || 'error' in parsed || !name} onClick={() => { void saveOnly(); }}>{policy?.status === 'ACTIVE' ? 'Save: decides at once' : policy ? 'Save' : 'Save as a draft'}</button>
+        {policy?.status !== 'ACTIVE' && policy?.status !== 'ARCHIVED' && <button type="button" class="main" disabled={busy || 'error' in parsed || !name} onClick={() => { void enable(); }}>Save and enable</button>}
+      </div>
       {enabling && (
         <Confirm title={`Enable ${show(enabling.name, 60)}?`} act="Enable it" close={() => { setEnabling(undefined); if (!policy) go(`/organization/policies/${enabling.id}`); }} run={async () => {
           await switchTo(enabling.id, true);
@@ -249,6 +246,17 @@ function Editor({ policy, suggested, server, changed }: { policy: Policy | undef
     </>
   );
 }
+
+/** Rules shows the rules of a policy to those who do not edit policies. */
+const Rules = ({ policy }: { policy: Policy }): JSX.Element => {
+  const text = write(policy.rules);
+  return (
+    <Section title="Rules">
+      <p class="small hintabove">A deny wins over an ask, and an ask over an allow. What no rule names is refused. Policy editors change them.</p>
+      <textarea class="mono" readOnly rows={Math.min(40, Math.max(4, text.split('\n').length + 1))} spellcheck={false} value={text} aria-label="Rules" />
+    </Section>
+  );
+};
 
 /** Suggested begins a policy with recorded calls: those that the address chooses. */
 function Suggested({ server }: { server: string }): JSX.Element {
@@ -270,6 +278,7 @@ function Suggested({ server }: { server: string }): JSX.Element {
 }
 
 export function NewPolicy(): JSX.Element {
+  const me = useMe();
   const servers = useOrganizationServers();
   const server = parameters.value.get('server') ?? '';
   const found = servers.data?.find(s => s.id === server);
@@ -280,7 +289,7 @@ export function NewPolicy(): JSX.Element {
         {servers.error && <Problem error={servers.error} retry={() => { void servers.reload(); }} />}
         {!servers.data && !servers.error && <Waiting />}
         {servers.data && !found && (servers.data.length === 0
-          ? <Empty icon="servers" title="There is no server yet"><Link to="/organization/servers/new" class="button main">Add a server</Link></Empty>
+          ? <Empty icon="servers" title="There is no server yet">{can(me.data, 'operate_servers') ? <Link to="/organization/servers/new" class="button main">Add a server</Link> : <p>An operator or administrator adds servers.</p>}</Empty>
           : <ul class="plain pick">{servers.data.map(s => <li key={s.id}><Link to={`/organization/policies/new?server=${s.id}`} class="button">{show(s.name, 80)}</Link></li>)}</ul>)}
         {found && parameters.value.get('from') !== 'calls' && <p class="hintabove"><Link to={`/organization/policies/new?server=${found.id}&from=calls`}>Begin with the calls of the last week</Link></p>}
         {found && (parameters.value.get('from') === 'calls' ? <Suggested key={location.search} server={found.id} /> : <Editor policy={undefined} server={found.id} changed={() => Promise.resolve()} />)}
@@ -298,7 +307,7 @@ export function PolicyScreen({ name }: { name: string }): JSX.Element {
     <>
       <p class="back"><Link to="/organization/policies">Policies</Link></p>
       <Screen title={show(policy.name, 80)} about={<><PolicyState status={policy.status} /> {show(policy.mcp_server_name, 80)}, {policy.application_names.length ? `for ${show(policy.application_names.join(', '), 120)}` : 'for all agents'}, revision {policy.revision}</>}>
-        <Editor policy={policy} server={policy.mcp_server_id} changed={loaded.reload} />
+        {can(me.data, 'edit_policies') ? <Editor policy={policy} server={policy.mcp_server_id} changed={loaded.reload} /> : <Rules policy={policy} />}
         <Explain policy={policy} />
         {can(me.data, 'edit_policies') && policy.status === 'DRAFT' && <Shadow policy={policy} changed={loaded.reload} />}
         {can(me.data, 'edit_policies') && <Replay policy={policy} />}
