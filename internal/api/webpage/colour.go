@@ -19,7 +19,7 @@ func ParseColour(text string) (Colour, error) {
 		return Colour{}, fmt.Errorf("%q is no colour; write it as six hexadecimal digits, such as 1f4fd1", text)
 	}
 	n, err := strconv.ParseUint(strings.TrimPrefix(text, "#"), 16, 32)
-	return Colour{uint8(n >> 16), uint8(n >> 8), uint8(n)}, err //nolint:gosec // the parts of a number of 24 bits
+	return Colour{uint8(n >> 16), uint8(n >> 8), uint8(n)}, err
 }
 
 func (c Colour) String() string { return fmt.Sprintf("#%02x%02x%02x", c[0], c[1], c[2]) }

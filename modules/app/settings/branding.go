@@ -105,7 +105,7 @@ func readLogo(place string) ([]byte, error) {
 		}
 		return content, nil
 	}
-	file, err := os.Open(place) //nolint:gosec // the operator names it
+	file, err := os.Open(place)
 	if err != nil {
 		return nil, err
 	}
