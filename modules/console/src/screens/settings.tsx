@@ -17,7 +17,7 @@ const themes: [Theme, string][] = [['', 'As the system'], ['light', 'Light'], ['
 export function Settings(): JSX.Element {
   const me = useMe().data;
   return (
-    <Screen title="Settings" about="What holds for you in this browser, and what the gateway's configuration fixed.">
+    <Screen title="Settings" about={`What the gateway takes you for${can(me, 'read_everything') ? ', and what its configuration fixed' : ''}.`}>
       <Section title="Colours"><Themes /></Section>
       {me && <Section title="You"><Identity me={me} /></Section>}
       {can(me, 'read_everything') && <Configuration />}
