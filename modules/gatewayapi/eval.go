@@ -2,6 +2,7 @@ package gatewayapi
 
 import (
 	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/llm/llmedit"
 	"github.com/durward-gateway/durward/internal/ops/jobs"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
@@ -23,8 +24,8 @@ type labelled struct {
 // read reads an example. Its request is in the form of the runtime, or text alone.
 func (l *labelled) read(q *request, o *validate.Object) {
 	l.place = o
-	l.slot = o.Int("slot", validate.Integer{Max: maxSlots - 1})
-	l.label = o.Text("label", validate.Text{Max: maxLabel})
+	l.slot = o.Int("slot", validate.Integer{Max: llmedit.MaxSlots - 1})
+	l.label = o.Text("label", validate.Text{Max: llmedit.MaxLabel})
 	if l.slot.Present == l.label.Present {
 		o.Report(validate.ValueError, textOneSlot, "slot")
 	}
@@ -69,7 +70,7 @@ func evalSmart(q *request) (any, error) {
 func (l *labelled) check(m *storage.SmartModel) {
 	switch {
 	case l.slot.Set() && int(l.slot.Value) >= len(m.Slots):
-		l.place.Report(validate.ValueError, textNoSuchSlot, "slot")
+		l.place.Report(validate.ValueError, llmedit.TextNoSuchSlot, "slot")
 	case l.label.Set() && l.want(m) < 0:
 		l.place.Report(validate.ValueError, textOneLabel, "label")
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/durward-gateway/durward/internal/llm/llmedit"
 	"github.com/durward-gateway/durward/internal/ops/jobs"
 )
 
@@ -25,7 +26,7 @@ func TestEval(t *testing.T) {
 	eval(slices.Repeat([]object{example}, jobs.MaxEvalExamples+1)...).wantBad("examples: List should have at most 1000 items")
 	eval(object{"input": "x"}).wantBad("examples[0].slot: " + textOneSlot)
 	eval(object{"input": "x", "slot": 0, "label": "s"}).wantBad("examples[0].slot: " + textOneSlot)
-	eval(example, object{"input": "x", "slot": 1}).wantBad("examples[1].slot: " + textNoSuchSlot)
+	eval(example, object{"input": "x", "slot": 1}).wantBad("examples[1].slot: " + llmedit.TextNoSuchSlot)
 	eval(object{"input": "x", "label": "S"}).wantBad("examples[0].label: " + textOneLabel)
 	eval(object{"slot": 0}).wantBad("examples[0].messages: " + textOneRequest)
 	eval(object{"input": "x", "slot": 0, "model": "other"}).wantBad("examples[0].model: Extra inputs are not permitted")

@@ -10,6 +10,7 @@ import (
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/identity/apikey"
+	"github.com/durward-gateway/durward/internal/llm/llmedit"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -93,7 +94,7 @@ func createKey(q *request) (any, error) {
 	if err := q.Read(false, func(o *validate.Object) {
 		readKey(o, &k, false)
 		k.UserID = o.UUID("user_id", validate.Nullable).Value
-		k.GroupName = o.Text("group_name", validate.Text{Flags: validate.Nullable, Min: 1, Max: maxName}).Value
+		k.GroupName = o.Text("group_name", validate.Text{Flags: validate.Nullable, Min: 1, Max: llmedit.MaxName}).Value
 		if k.UserID != "" && k.GroupName != "" {
 			o.Report(validate.ValueError, "Value error, give user_id or group_name, not both", "group_name")
 		}
@@ -163,7 +164,7 @@ var errRevoked = routes.Refused(gateway.Unauthorized, "The token is no longer go
 
 // readKey reads the fields that every key has.
 func readKey(o *validate.Object, k *storage.APIKey, own bool) {
-	k.Name = o.Name(validate.Required, maxName).Value
+	k.Name = o.Name(validate.Required, llmedit.MaxName).Value
 	k.Scopes = readScopes(o, validate.Nullable, own).Or([]string{apikey.ScopeLLM})
 	k.ExpiresAt = readExpiry(o, k.CreatedAt).Value
 }
@@ -254,7 +255,7 @@ func updateKey(q *request) (any, error) {
 	var expires validate.Field[time.Time]
 	var disabled validate.Field[bool]
 	if err := q.Read(false, func(o *validate.Object) {
-		name, scopes, expires = o.Name(0, maxName), readScopes(o, 0, true), readExpiry(o, q.sharedNow())
+		name, scopes, expires = o.Name(0, llmedit.MaxName), readScopes(o, 0, true), readExpiry(o, q.sharedNow())
 		if disabled = o.Bool("disabled", 0); !name.Present && !scopes.Present && !expires.Present && !disabled.Present {
 			o.Report(validate.Missing, "Field required: name, scopes, expires_at or disabled", "disabled")
 		}

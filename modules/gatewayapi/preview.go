@@ -9,6 +9,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/internal/llm/llmedit"
 	"github.com/durward-gateway/durward/internal/llm/smart"
 	"github.com/durward-gateway/durward/internal/llm/wire"
 	"github.com/durward-gateway/durward/internal/ratelimit/limit"
@@ -56,8 +57,8 @@ type previewBody struct {
 // is created.
 func (p *previewBody) read(q *request, o *validate.Object) {
 	id := o.UUID("policy_id", 0)
-	name := o.Text("model_alias", alias)
-	model := o.Text("model", validate.Text{Pattern: aliasText})
+	name := o.Text("model_alias", llmedit.Alias)
+	model := o.Text("model", llmedit.Alias)
 	policy := o.Object("policy", 0)
 	named := 0
 	for _, given := range []bool{id.Present, name.Present, policy.Present} {
@@ -70,8 +71,8 @@ func (p *previewBody) read(q *request, o *validate.Object) {
 	}
 	p.policyID, p.model = id.Value, name.Or(model.Value)
 	if policy.Set() && policy.Value != nil {
-		m := storage.SmartModel{OrganizationID: q.Organization(), DeterminerInputMaxChars: defaultDeterminerInput}
-		for _, problem := range notWrong(policy.Value, readSmart(policy.Value, true).apply(&m)) {
+		m := llmedit.NewSmart(q.Organization(), q.now())
+		for _, problem := range llmedit.NotWrong(policy.Value, llmedit.ReadSmart(policy.Value, true).Apply(&m)) {
 			policy.Value.Report(problem.Type, problem.Msg, problem.Loc[1:]...)
 		}
 		p.inline = &m
@@ -124,7 +125,10 @@ func (p *previewBody) smartModel(q *request) (storage.SmartModel, error) {
 		return storage.SmartModel{}, err
 	}
 	if p.inline != nil {
-		return *p.inline, checkReferences(&all, q.configured(), p.inline)
+		if wrong := llmedit.AliasesOf(&all, q.configured()).CheckSmart(p.inline); wrong != nil {
+			return *p.inline, llmedit.TargetProblems(wrong)
+		}
+		return *p.inline, nil
 	}
 	for _, m := range all.Smart {
 		if m.Alias == p.model {
@@ -132,39 +136,6 @@ func (p *previewBody) smartModel(q *request) (storage.SmartModel, error) {
 		}
 	}
 	return storage.SmartModel{}, errNoSmart
-}
-
-// checkReferences refuses a smart model whose references would keep it from being saved.
-func checkReferences(all *storage.ModelSet, configured storage.ConfiguredModels, m *storage.SmartModel) error {
-	smarts := map[string]bool{m.Alias: true}
-	for _, other := range all.Smart {
-		smarts[other.Alias] = true
-	}
-	plain := make(map[string]bool)
-	for _, mapping := range all.Mappings {
-		plain[mapping.Alias] = true
-	}
-	check := func(alias string, refused storage.TargetError) error {
-		_, known := configured.Aliases[alias]
-		switch {
-		case smarts[alias]:
-			refused.Smart = true
-		case plain[alias] || known:
-			return nil
-		}
-		return targetProblem(&refused)
-	}
-	if m.DeterminerAlias != "" {
-		if err := check(m.DeterminerAlias, storage.TargetError{Field: "determiner_model_alias"}); err != nil {
-			return err
-		}
-	}
-	for i, slot := range m.Slots {
-		if err := check(slot.Alias, storage.TargetError{Field: "slots", Index: i}); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // previewSmart decides about a request as the runtime would, with the determiner, and sends it nowhere. The

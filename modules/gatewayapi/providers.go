@@ -5,15 +5,9 @@ import (
 
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/llm/accounts"
-	"github.com/durward-gateway/durward/internal/seal"
+	"github.com/durward-gateway/durward/internal/llm/llmedit"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
-)
-
-// These are the bounds of providers.
-const (
-	maxURL    = 2048
-	maxSecret = 4096
 )
 
 // timeoutsView is the API's form of timeouts, in milliseconds; null takes the surrounding value.
@@ -32,20 +26,6 @@ func viewTimeouts(t storage.ModelTimeouts) timeoutsView {
 		return &n
 	}
 	return timeoutsView{milliseconds(t.Connect), milliseconds(t.Response), milliseconds(t.Idle)}
-}
-
-// readTimeouts reads all timeouts: an absent one counts as null.
-func readTimeouts(o *validate.Object) validate.Field[storage.ModelTimeouts] {
-	field := o.Object("timeouts", validate.Nullable)
-	out := validate.Field[storage.ModelTimeouts]{Present: field.Present, Null: field.Null}
-	if field.Value != nil {
-		read := func(name string) time.Duration {
-			rule := validate.Integer{Flags: validate.Nullable, Min: 1, Max: accounts.MaxTimeout.Milliseconds()}
-			return time.Duration(field.Value.Int(name, rule).Value) * time.Millisecond
-		}
-		out.Value = storage.ModelTimeouts{Connect: read("connect_ms"), Response: read("response_ms"), Idle: read("idle_ms")}
-	}
-	return out
 }
 
 // providerView is the API's view of a provider. It has no member for the secret.
@@ -101,56 +81,6 @@ func (q *request) providerExists(id string) error {
 // configured returns the configuration's models for every organization.
 func (q *request) configured() storage.ConfiguredModels { return q.Core.Accounts.ConfiguredModels() }
 
-// providerEdit holds the fields of a body about a provider.
-type providerEdit struct {
-	name, kind, baseURL, streamOptions validate.Field[string]
-
-	secret validate.Field[seal.Secret]
-
-	timeouts validate.Field[storage.ModelTimeouts]
-}
-
-func (q *request) readProvider(o *validate.Object, create bool) providerEdit {
-	e := providerEdit{
-		name:     o.Name(required(create), maxName),
-		kind:     o.Text("kind", validate.Text{Flags: required(create), Enum: q.Core.Accounts.Kinds()}),
-		baseURL:  o.Text("base_url", validate.Text{Flags: validate.Nullable, Min: 1, Max: maxURL}),
-		secret:   o.Secret("api_key", validate.Text{Flags: validate.Nullable, Min: 1, Max: maxSecret, Pattern: accounts.SecretText}),
-		timeouts: readTimeouts(o),
-
-		streamOptions: o.Text("stream_options", validate.Text{Enum: []string{accounts.StreamOptionsAuto, accounts.StreamOptionsOff}}),
-	}
-	if e.baseURL.Value != "" {
-		if reason := q.Core.Accounts.CheckBaseURL(e.baseURL.Value); reason != "" {
-			o.Report(validate.ValueError, "Value error, "+reason, "base_url")
-		}
-	}
-	return e
-}
-
-// apply changes a provider. Its secret is bound to the address for which it was given: it is not sent to another one.
-func (e providerEdit) apply(q *request, p *storage.LLMProvider) error {
-	kind, baseURL := p.Kind, p.BaseURL
-	set(&p.Name, e.name)
-	set(&p.Kind, e.kind)
-	replace(&p.BaseURL, e.baseURL)
-	replace(&p.Timeouts, e.timeouts)
-	if e.streamOptions.Present {
-		p.NoStreamOptions = e.streamOptions.Value == accounts.StreamOptionsOff
-	}
-	switch {
-	case p.BaseURL == "" && q.Core.Accounts.NeedsBaseURL(p.Kind):
-		return validate.Problems{{Loc: []any{"body", "base_url"}, Msg: "Value error, providers of this kind have no address of their own", Type: validate.ValueError}}
-	case e.secret.Present:
-		return q.Core.Accounts.SealSecret(p, e.secret.Value)
-	case p.SealedSecret != nil && (p.Kind != kind || p.BaseURL != baseURL):
-		return validate.Problems{{
-			Loc: []any{"body", "api_key"}, Msg: "Value error, give it again when kind or base_url change: it is not sent to another place", Type: validate.ValueError,
-		}}
-	}
-	return nil
-}
-
 func listProviders(q *request) (any, error) {
 	if err := q.Shape(); err != nil {
 		return nil, err
@@ -176,15 +106,15 @@ func getProvider(q *request) (any, error) {
 func createProvider(q *request) (any, error) {
 	now := q.now()
 	p := storage.LLMProvider{OrganizationID: q.Organization(), CreatedAt: now, UpdatedAt: now}
-	var edit providerEdit
-	if err := q.Read(false, func(o *validate.Object) { edit = q.readProvider(o, true) }); err != nil {
+	var edit llmedit.ProviderEdit
+	if err := q.Read(false, func(o *validate.Object) { edit = llmedit.ReadProvider(o, true, q.Core.Accounts.Base) }); err != nil {
 		return nil, err
 	}
 	var err error
 	if p.ID, err = q.newID(); err != nil {
 		return nil, err
 	}
-	if err := edit.apply(q, &p); err != nil {
+	if err := edit.Apply(q.Core.Accounts.Base, q.Core.Keyring, &p); err != nil {
 		return nil, err
 	}
 	if err := q.Core.Store.CreateLLMProvider(q.Context(), q.configured(), p); err != nil {
@@ -194,13 +124,13 @@ func createProvider(q *request) (any, error) {
 }
 
 func updateProvider(q *request) (any, error) {
-	var edit providerEdit
-	if err := q.Read(false, func(o *validate.Object) { edit = q.readProvider(o, false) }); err != nil {
+	var edit llmedit.ProviderEdit
+	if err := q.Read(false, func(o *validate.Object) { edit = llmedit.ReadProvider(o, false, q.Core.Accounts.Base) }); err != nil {
 		return nil, err
 	}
 	p, err := q.Core.Store.UpdateLLMProvider(q.Context(), q.configured(), q.Organization(), q.id(), func(p *storage.LLMProvider) error {
 		p.UpdatedAt = q.now()
-		return edit.apply(q, p)
+		return edit.Apply(q.Core.Accounts.Base, q.Core.Keyring, p)
 	})
 	if err != nil {
 		return nil, answered(err, q.noProvider())

@@ -2,9 +2,9 @@ package gatewayapi
 
 import (
 	"cmp"
-	"time"
 
 	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/llm/llmedit"
 	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
@@ -34,63 +34,6 @@ func viewLimit(l storage.RateLimit) limitView {
 	}
 }
 
-// limitEdit holds the fields of a body about a rate limit.
-type limitEdit struct {
-	name, traffic    validate.Field[string]
-	enabled          validate.Field[bool]
-	scope            scopeEdit
-	requests, tokens validate.Field[int64]
-}
-
-func readLimit(o *validate.Object, create bool) limitEdit {
-	return limitEdit{
-		name:  o.Name(required(create), maxName),
-		scope: readScope(o, create),
-		traffic: o.Text("traffic_type", validate.Text{
-			Enum: []string{string(storage.TrafficAll), string(storage.TrafficLLM), string(storage.TrafficMCP)},
-		}),
-		enabled:  o.Bool("enabled", 0),
-		requests: o.Int("requests_per_minute", validate.Integer{Flags: validate.Nullable}),
-		tokens:   o.Int("tokens_per_minute", validate.Integer{Flags: validate.Nullable}),
-	}
-}
-
-// apply changes a limit and returns the problems of the whole limit after the change.
-func (e limitEdit) apply(l *storage.RateLimit) validate.Problems {
-	set(&l.Name, e.name)
-	set(&l.Enabled, e.enabled)
-	e.scope.apply(&l.Scope, l.OrganizationID)
-	if e.traffic.Set() {
-		l.Traffic = storage.TrafficType(e.traffic.Value)
-	}
-	if e.requests.Present {
-		l.RequestsPerMinute = e.requests.Ptr()
-	}
-	if e.tokens.Present {
-		l.TokensPerMinute = e.tokens.Ptr()
-	}
-	found := checkScope(l.Scope)
-	if l.RequestsPerMinute == nil && l.TokensPerMinute == nil {
-		found = append(found, validate.Problem{
-			Loc: []any{"body", "requests_per_minute"}, Msg: "Value error, give requests_per_minute or tokens_per_minute", Type: validate.ValueError,
-		})
-	}
-	misfit := false
-	switch l.Scope.Type {
-	case storage.ScopeMCPServer:
-		misfit = l.Traffic == storage.TrafficLLM
-	case storage.ScopeLLMProvider, storage.ScopeModel, storage.ScopeModelAlias:
-		misfit = l.Traffic == storage.TrafficMCP
-	}
-	if misfit {
-		found = append(found, validate.Problem{
-			Loc: []any{"body", "traffic_type"}, Msg: "Value error, no " + string(l.Traffic) + " traffic has a scope of the type " + string(l.Scope.Type),
-			Type: validate.ValueError,
-		})
-	}
-	return found
-}
-
 func listLimits(q *request) (any, error) {
 	if err := q.Shape(); err != nil {
 		return nil, err
@@ -101,12 +44,10 @@ func listLimits(q *request) (any, error) {
 
 var rateLimits = scoped[storage.RateLimit]{
 	unknown: errNoLimit,
-	new: func(organization string, now time.Time) storage.RateLimit {
-		return storage.RateLimit{OrganizationID: organization, Traffic: storage.TrafficAll, Enabled: true, CreatedAt: now, UpdatedAt: now}
-	},
-	read:   func(o *validate.Object, create bool) edit[storage.RateLimit] { return readLimit(o, create) },
-	view:   func(_ *request, l storage.RateLimit) (any, error) { return viewLimit(l), nil },
-	fields: func(l *storage.RateLimit) scopedFields { return scopedFields{&l.ID, &l.UpdatedAt, l.Scope} },
+	new:     llmedit.NewLimit,
+	read:    func(o *validate.Object, create bool) edit[storage.RateLimit] { return llmedit.ReadLimit(o, create) },
+	view:    func(_ *request, l storage.RateLimit) (any, error) { return viewLimit(l), nil },
+	fields:  func(l *storage.RateLimit) scopedFields { return scopedFields{&l.ID, &l.UpdatedAt, l.Scope} },
 
 	get: storage.Store.RateLimit, create: storage.Store.CreateRateLimit, update: storage.Store.UpdateRateLimit, remove: storage.Store.DeleteRateLimit,
 }

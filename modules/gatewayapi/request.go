@@ -8,11 +8,10 @@ import (
 
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/internal/llm/llmedit"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
-
-const maxName = 255
 
 // request is one request on a route of this family.
 type request struct {
@@ -88,30 +87,9 @@ func answered(err, unknown error) error {
 			return routes.Conflict(c.field, c.message)
 		}
 	case errors.As(err, &target):
-		return targetProblem(target)
+		return llmedit.TargetProblems(target)
 	}
 	return err
-}
-
-// targetProblem returns the problem with a reference of a model.
-func targetProblem(e *storage.TargetError) error {
-	loc := []any{"body", e.Field}
-	switch e.Field {
-	case "targets":
-		loc = append(loc, e.Index, "provider_id")
-	case "slots":
-		loc = append(loc, e.Index, "model_alias")
-	case "fallbacks":
-		loc = append(loc, e.Index)
-	}
-	msg := "Value error, there is no such alias"
-	switch {
-	case e.Field == "targets":
-		msg = "Value error, there is no such provider"
-	case e.Smart:
-		msg = "Value error, this must be another alias, and not that of a smart model"
-	}
-	return validate.Problems{{Loc: loc, Msg: msg, Type: validate.ValueError}}
 }
 
 // set changes a value when the request has the field.
@@ -134,11 +112,4 @@ func views[T, V any](items []T, view func(T) V) []V {
 		out = append(out, view(item))
 	}
 	return out
-}
-
-func required(is bool) validate.Flags {
-	if is {
-		return validate.Required
-	}
-	return 0
 }

@@ -5,14 +5,15 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/llm/llmedit"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
 
 // edit holds the fields of a body about an object of type T.
 type edit[T any] interface {
-	// apply changes an object and returns the problems of the whole object after the change.
-	apply(*T) validate.Problems
+	// Apply changes an object and returns the problems of the whole object after the change.
+	Apply(*T) validate.Problems
 }
 
 // scoped is a kind of object that has a scope: rate limits and budgets.
@@ -52,7 +53,7 @@ func (k *scoped[T]) serveGet(q *request) (any, error) {
 func (k *scoped[T]) serveCreate(q *request) (any, error) {
 	v := k.new(q.Organization(), q.now())
 	if err := q.Read(false, func(o *validate.Object) {
-		q.Note(notWrong(o, k.read(o, true).apply(&v)).Err())
+		q.Note(llmedit.NotWrong(o, k.read(o, true).Apply(&v)).Err())
 		q.scopeExists(o, k.fields(&v).scope)
 	}); err != nil {
 		return nil, err
@@ -77,7 +78,7 @@ func (k *scoped[T]) serveUpdate(q *request) (any, error) {
 			return
 		}
 		changed := present
-		q.Note(notWrong(o, changes.apply(&changed)).Err())
+		q.Note(llmedit.NotWrong(o, changes.Apply(&changed)).Err())
 		if scope := k.fields(&changed).scope; scope != k.fields(&present).scope {
 			q.scopeExists(o, scope)
 		}
@@ -89,7 +90,7 @@ func (k *scoped[T]) serveUpdate(q *request) (any, error) {
 	}
 	v, err := k.update(q.Core.Store, q.Context(), q.Organization(), *k.fields(&present).id, func(v *T) error {
 		*k.fields(v).updatedAt = q.now()
-		return changes.apply(v).Err()
+		return changes.Apply(v).Err()
 	})
 	if err != nil {
 		return nil, answered(err, k.unknown)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/llm/llmedit"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -35,7 +36,7 @@ type usageView struct {
 	InputTokens  int64           `json:"input_tokens"`
 	OutputTokens int64           `json:"output_tokens"`
 	CachedTokens int64           `json:"cached_tokens"`
-	Cost         amount          `json:"cost"`
+	Cost         llmedit.Amount  `json:"cost"`
 }
 
 type usagesView struct {
@@ -59,7 +60,7 @@ func listUsage(q *request) (any, error) {
 	f := storage.UsageFilter{
 		OrganizationID: q.Organization(), From: q.Instant("from"), To: q.Instant("to"), UserID: q.Query.UUID("user_id", 0).Value,
 		APIKeyID: q.Query.UUID("api_key_id", 0).Value, AgentID: q.Query.UUID("agent_id", 0).Value,
-		Alias: q.Query.Text("model_alias", validate.Text{Max: maxName}).Value, Model: q.Query.Text("model", validate.Text{Max: maxName}).Value,
+		Alias: q.Query.Text("model_alias", validate.Text{Max: llmedit.MaxName}).Value, Model: q.Query.Text("model", validate.Text{Max: llmedit.MaxName}).Value,
 	}
 	if f.To.IsZero() {
 		f.To = q.now()
@@ -140,7 +141,7 @@ func usageTable(sums []storage.Usage, by []storage.UsageDimension) [][]string {
 		for _, d := range by {
 			row = append(row, usageValue(&u, d))
 		}
-		cost, _ := amount(u.Cost).MarshalJSON() // never fails
+		cost, _ := llmedit.Amount(u.Cost).MarshalJSON() // never fails
 		for _, n := range []int64{u.Requests, u.InputTokens, u.OutputTokens, u.CachedTokens} {
 			row = append(row, strconv.FormatInt(n, 10))
 		}
@@ -176,7 +177,7 @@ func usageValue(u *storage.Usage, d storage.UsageDimension) string {
 }
 
 func viewUsage(u storage.Usage, by []storage.UsageDimension) usageView {
-	v := usageView{Requests: u.Requests, InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, CachedTokens: u.CachedTokens, Cost: amount(u.Cost)}
+	v := usageView{Requests: u.Requests, InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, CachedTokens: u.CachedTokens, Cost: llmedit.Amount(u.Cost)}
 	for _, d := range by {
 		switch d {
 		case storage.UsageByHour:

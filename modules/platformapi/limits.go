@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/durward-gateway/durward/internal/llm/llmedit"
 	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
@@ -39,9 +40,9 @@ type ownBudgetView struct {
 	Shared      bool                 `json:"shared"`
 	Period      storage.BudgetPeriod `json:"period"`
 	PeriodStart routes.Instant       `json:"period_start"`
-	Amount      routes.Amount        `json:"amount"`
-	Spent       routes.Amount        `json:"spent"`
-	Reserved    routes.Amount        `json:"reserved"` // for running calls
+	Amount      llmedit.Amount       `json:"amount"`
+	Spent       llmedit.Amount       `json:"spent"`
+	Reserved    llmedit.Amount       `json:"reserved"` // for running calls
 	HardStop    bool                 `json:"hard_stop"`
 }
 
@@ -74,7 +75,7 @@ func listOwnLimits(q *request) (any, error) {
 		b := &s.Budget
 		v.Budgets = append(v.Budgets, ownBudgetView{
 			ID: b.ID, Name: b.Name, ScopeType: b.Scope.Type, Shared: !s.Apart && b.Scope.Type != storage.ScopeUser, Period: b.Period, PeriodStart: routes.Instant(s.Start),
-			Amount: routes.Amount(b.Amount), Spent: routes.Amount(s.Spent), Reserved: routes.Amount(s.Reserved), HardStop: b.HardStop,
+			Amount: llmedit.Amount(b.Amount), Spent: llmedit.Amount(s.Spent), Reserved: llmedit.Amount(s.Reserved), HardStop: b.HardStop,
 		})
 	}
 	return v, nil

@@ -235,12 +235,12 @@ func TestCredential(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	own := storage.LLMProvider{ID: "own", OrganizationID: "acme", Kind: "inhouse", BaseURL: "https://models.acme"}
-	if err := b.SealSecret(&own, seal.NewSecret("sk-own")); err != nil {
+	if err := accounts.SealSecret(b.vault, &own, seal.NewSecret("sk-own")); err != nil {
 		t.Fatal(err)
 	}
 	moved, none := own, own
 	moved.ID, moved.BaseURL, none.ID = "moved", "https://models.rival", "none"
-	if err := b.SealSecret(&none, seal.Secret{}); err != nil || none.SealedSecret != nil {
+	if err := accounts.SealSecret(b.vault, &none, seal.Secret{}); err != nil || none.SealedSecret != nil {
 		t.Fatalf("%q, %v", none.SealedSecret, err)
 	}
 	mapping := storage.ModelMapping{Alias: "all"}

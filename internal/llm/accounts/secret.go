@@ -18,12 +18,12 @@ type Vault interface {
 
 // SealSecret makes secret the provider's. An empty secret means none. The secret is bound to the kind and base URL to
 // which it may be sent: when either changes, it has to be given again.
-func (c *Catalog) SealSecret(p *storage.LLMProvider, secret seal.Secret) error {
+func SealSecret(vault Vault, p *storage.LLMProvider, secret seal.Secret) error {
 	p.SealedSecret = nil
 	if secret.Empty() {
 		return nil
 	}
-	sealed, err := c.vault.Seal([]byte(secret.Reveal()), placeOf(p))
+	sealed, err := vault.Seal([]byte(secret.Reveal()), placeOf(p))
 	p.SealedSecret = sealed
 	return err
 }
@@ -56,10 +56,15 @@ func (c *Catalog) openSecret(a *Account) (seal.Secret, error) {
 	if a.stored == nil {
 		return a.secret, nil
 	}
-	if a.stored.SealedSecret == nil {
+	return StoredSecret(c.vault, a.stored)
+}
+
+// StoredSecret returns a provider's secret, the empty one when it has none. Errors are the vault's.
+func StoredSecret(vault Vault, p *storage.LLMProvider) (seal.Secret, error) {
+	if p.SealedSecret == nil {
 		return seal.Secret{}, nil
 	}
-	plain, err := c.vault.Open(a.stored.SealedSecret, placeOf(a.stored))
+	plain, err := vault.Open(p.SealedSecret, placeOf(p))
 	if err != nil {
 		return seal.Secret{}, err
 	}

@@ -28,7 +28,7 @@ func TestPlaces(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	p := storage.LLMProvider{ID: "own", OrganizationID: "acme", Kind: "openai", BaseURL: "https://models.acme"}
-	if err := b.SealSecret(&p, seal.NewSecret("sk-own")); err != nil {
+	if err := accounts.SealSecret(b.vault, &p, seal.NewSecret("sk-own")); err != nil {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct {

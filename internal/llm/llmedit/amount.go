@@ -1,17 +1,33 @@
-package gatewayapi
+package llmedit
 
 import (
 	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/durward-gateway/durward/internal/api/schema"
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/strictjson"
-	"github.com/durward-gateway/durward/modules/app/routes"
 )
 
-// amountDigits is the number of decimals of an amount: it is stored in billionths of the price table's currency unit.
-const amountDigits = routes.AmountDigits
+// amountDigits is the number of decimals of an amount.
+const amountDigits = 9
+
+// Amount is an amount of money in billionths of the price table's currency unit, shown as a decimal number.
+type Amount int64
+
+// MarshalJSON implements json.Marshaler.
+func (a Amount) MarshalJSON() ([]byte, error) {
+	text := strconv.FormatInt(int64(a), 10)
+	if missing := amountDigits + 1 - len(text); missing > 0 {
+		text = strings.Repeat("0", missing) + text
+	}
+	at := len(text) - amountDigits
+	return []byte(strings.TrimSuffix(strings.TrimRight(text[:at]+"."+text[at:], "0"), ".")), nil
+}
+
+// JSONSchema implements schema.Described.
+func (Amount) JSONSchema() *schema.Schema { return &schema.Schema{Type: schema.Types{schema.Number}} }
 
 // amountText is the pattern of an amount below a billion: no sign, no exponent, no digit that would be rounded.
 var amountText = regexp.MustCompile(`\A(0|[1-9][0-9]{0,8})(\.[0-9]{1,9})?\z`)
@@ -43,6 +59,3 @@ func parseAmount(text string) (int64, bool) {
 	n, err := strconv.ParseInt(whole+decimals+strings.Repeat("0", amountDigits-len(decimals)), 10, 64)
 	return n, err == nil
 }
-
-// amount is an amount in billionths, shown as a decimal number.
-type amount = routes.Amount
