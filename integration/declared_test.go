@@ -10,6 +10,19 @@ import (
 	"testing"
 )
 
+// declaredModels are the models of the configuration that declaredText refers to.
+const declaredModels = `
+		provider openai house {
+			key {env.HOUSE_KEY}
+		}
+		alias small {
+			target house small-1
+		}
+		alias large {
+			target house large-1
+		}
+`
+
 const declaredText = `organization: acme
 servers:
   - name: Issues
@@ -30,6 +43,27 @@ policies:
         authorized: true
         actions: ["tools/call:read_*"]
         condition: {match: {expr: "R.attr.n < 9007199254740993"}}
+providers:
+  - name: Company
+    kind: openai
+    base_url: https://models.example.com/v1
+    api_key: "{env.COMPANY_API_KEY}"
+model_mappings:
+  - model_alias: fast
+    targets: [{provider: Company, model: m}, {provider: house, model: small}]
+    fallbacks: [slow, small]
+  - model_alias: slow
+    targets: [{provider: Company, model: l}]
+    fallbacks: [fast]
+smart_models:
+  - model_alias: choosing
+    determiner_model_alias: fast
+    slots: [{model_alias: fast, label: easy}, {model_alias: large}]
+rate_limits:
+  - {name: robot, scope_type: agent, subject: robot, requests_per_minute: 60}
+  - {name: issues, scope_type: mcp_server, subject: Issues, traffic_type: mcp, requests_per_minute: 60}
+budgets:
+  - {name: company, scope_type: llm_provider, subject: Company, period: month, amount: 0.1}
 `
 
 // declares runs a command about files and returns its output and exit code.
@@ -69,8 +103,8 @@ func (g *gateway) file(name, text string) string {
 // that runs, and on the SQLite store once its gateway is stopped.
 func TestDeclared(t *testing.T) {
 	t.Parallel()
-	env := []string{"ISSUES_CLIENT_SECRET=geheim-17"}
-	g := startGateway(t, settings{env: env})
+	env := []string{"ISSUES_CLIENT_SECRET=geheim-17", "COMPANY_API_KEY=geheim-18", "HOUSE_KEY=geheim-19"}
+	g := startGateway(t, settings{env: env, option: declaredModels})
 	acme := admin.with(claims{"organization_slug": "acme"})
 	entry := members{"name": "Issues", "url": "https://mcp.example.com/mcp", "provider": "oauth2"}
 	g.api(g.token(acme), http.MethodPost, "/api/server-directory", entry)
@@ -79,12 +113,12 @@ func TestDeclared(t *testing.T) {
 	online := []string{"--url", g.url, "--token", "{file." + g.file("token", g.token(acme)) + "}"}
 	on := func(arguments ...string) []string { return append(arguments, online...) }
 
-	g.wantDeclared(2, "3 to change", on("diff", wanted)...)
+	g.wantDeclared(2, "10 to change", on("diff", wanted)...)
 	g.wantDeclared(2, `"action":"create","kind":"policy","name":"Reads only"`, on("apply", "--dry-run", "--json", wanted)...)
-	g.wantDeclared(0, "3 changed", on("apply", wanted)...)
+	g.wantDeclared(0, "10 changed", on("apply", wanted)...)
 	g.wantDeclared(0, "nothing to change", on("diff", wanted)...)
 	exported := g.wantDeclared(0, "{env.ISSUES_CLIENT_SECRET}", on("export")...)
-	if strings.Contains(exported, "geheim-17") {
+	if strings.Contains(exported, "geheim") {
 		t.Errorf("the export shows a secret:\n%s", exported)
 	}
 	broken := g.file("broken.yaml", strings.Replace(text, "agents: [robot]", "agents: [robt]", 1))
@@ -94,11 +128,11 @@ func TestDeclared(t *testing.T) {
 		t.Errorf("the refusal has several lines:\n%s", refused)
 	}
 
-	other := startGateway(t, settings{env: env, postgres: true, provider: g.identity})
+	other := startGateway(t, settings{env: env, option: declaredModels, postgres: true, provider: g.identity})
 	other.api(other.token(acme), http.MethodGet, "/api/servers", nil) // which makes the organization
 	copied := other.file("copied.yaml", exported)
 	store := []string{"--config", other.config, "--adapter", "caddyfile"}
-	other.wantDeclared(0, "4 changed", append([]string{"apply", copied}, store...)...)
+	other.wantDeclared(0, "11 changed", append([]string{"apply", copied}, store...)...)
 	if again := other.wantDeclared(0, "", append([]string{"export", "--organization", "acme"}, store...)...); again != exported {
 		t.Errorf("exported from PostgreSQL:\n%s\nfrom SQLite:\n%s", again, exported)
 	}

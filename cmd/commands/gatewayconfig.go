@@ -20,7 +20,9 @@ import (
 
 	"github.com/durward-gateway/durward/cmd/commands/declared"
 	"github.com/durward-gateway/durward/internal/identity/caller"
+	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/ops/rekey"
+	"github.com/durward-gateway/durward/internal/proxy/netguard"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/settings"
@@ -30,7 +32,7 @@ import (
 )
 
 func init() {
-	for _, command := range declared.Commands(declared.Surroundings{Flags: declaredTarget}) {
+	for _, command := range declared.Commands(declared.Surroundings{Flags: declaredTarget, Kinds: modelKinds}) {
 		caddycmd.RegisterCommand(command)
 	}
 }
@@ -84,10 +86,37 @@ func (f *configFlags) declaredStore(ctx context.Context, readOnly bool) (declare
 	}
 	offline := declared.Offline{Store: store, Keyring: ring, Secret: settings.ResolveSecret}
 	offline.CheckURL = func(u *url.URL) error { return app.CheckUpstream(u, guard, config.PublicURL) }
+	if offline.Models, err = config.models(guard); err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
 	for _, i := range config.Identities {
 		offline.Providers = append(offline.Providers, i.Issuer)
 	}
 	return offline, nil
+}
+
+// modelKinds loads the kinds of providers of models that are linked in.
+func modelKinds() (map[string]accounts.Protocol, error) {
+	ctx, cancel := caddy.NewContext(caddy.Context{Context: context.Background()})
+	defer cancel()
+	return app.ModelKinds(ctx)
+}
+
+// models returns the models of the configuration, and those of development mode.
+func (c *gatewayConfig) models(guard *netguard.Guard) (*accounts.Base, error) {
+	kinds, err := modelKinds()
+	if err != nil {
+		return nil, err
+	}
+	var development app.DevelopmentIdentity
+	if c.development() {
+		if module, err := caddy.GetModule("durward.identities.dev"); err == nil {
+			development, _ = module.New().(app.DevelopmentIdentity)
+		}
+	}
+	return app.ModelsWithoutSecrets(kinds, func(u *url.URL) string {
+		return app.UpstreamProblem(app.CheckUpstream(u, guard, c.PublicURL))
+	}, c.Providers, c.Aliases, development)
 }
 
 // unused makes sure that no gateway has the SQLite store open: it would not hear of what is changed.
@@ -138,6 +167,8 @@ type gatewayConfig struct {
 	Identities      []configuredIdentity `json:"identity"`
 	Egress          *settings.Egress     `json:"egress"`
 	ApprovalClients []string             `json:"approval_clients"`
+	Providers       []settings.Provider  `json:"provider"`
+	Aliases         []settings.Alias     `json:"alias"`
 
 	// whole is the complete part as it is written.
 	whole any

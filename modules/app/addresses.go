@@ -26,8 +26,13 @@ func CheckUpstream(u *url.URL, guard *netguard.Guard, publicURL string) error {
 
 // UpstreamProblem returns the reason why calls may not go to an address, in words for its author; "" when they may.
 func (c *Core) UpstreamProblem(u *url.URL) (reason string) {
+	return UpstreamProblem(c.CheckUpstream(u))
+}
+
+// UpstreamProblem returns the reason of an error of CheckUpstream, in words for the author of the address; "" without one.
+func UpstreamProblem(err error) (reason string) {
 	var refused *netguard.URLError
-	switch err := c.CheckUpstream(u); {
+	switch {
 	case errors.Is(err, directory.ErrOwnAddress):
 		return err.Error()
 	case errors.As(err, &refused):

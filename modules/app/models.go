@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -22,26 +23,53 @@ import (
 const modelProviders = "durward.providers"
 
 // loadModelKinds loads every kind of provider that is linked in: accounts in the store may be of any kind.
-func (a *App) loadModelKinds(ctx caddy.Context) error {
-	a.modelKinds = make(map[string]accounts.Protocol)
+func (a *App) loadModelKinds(ctx caddy.Context) (err error) {
+	a.modelKinds, err = ModelKinds(ctx)
+	return err
+}
+
+// ModelKinds loads every kind of provider that is linked in.
+func ModelKinds(ctx caddy.Context) (map[string]accounts.Protocol, error) {
+	kinds := make(map[string]accounts.Protocol)
 	for _, module := range caddy.GetModules(modelProviders) {
 		loaded, err := ctx.LoadModuleByID(string(module.ID), nil)
 		if err != nil {
-			return fmt.Errorf("loading %s: %w", module.ID, err)
+			return nil, fmt.Errorf("loading %s: %w", module.ID, err)
 		}
 		kind, ok := loaded.(ModelProvider)
 		if !ok {
-			return fmt.Errorf("%s is no provider of models", module.ID)
+			return nil, fmt.Errorf("%s is no provider of models", module.ID)
 		}
-		a.modelKinds[module.ID.Name()] = kind
+		kinds[module.ID.Name()] = kind
 	}
-	return nil
+	return kinds, nil
+}
+
+// ModelsWithoutSecrets returns the configuration's part of the catalogue of models for a command line, which calls none of
+// them. development is nil outside of development mode.
+func ModelsWithoutSecrets(kinds map[string]accounts.Protocol, check func(*url.URL) (reason string), providers []settings.Provider, aliases []settings.Alias,
+	development DevelopmentIdentity,
+) (*accounts.Base, error) {
+	providers, aliases = modelsToBind(providers, aliases, development)
+	var all accounts.Settings
+	for _, p := range providers {
+		p.Key = "" // it is not used
+		account, err := p.Account()
+		if err != nil {
+			return nil, fmt.Errorf("provider %s: %w", account.Name, err)
+		}
+		all.Accounts = append(all.Accounts, account)
+	}
+	for i := range aliases {
+		all.Models = append(all.Models, aliases[i].Model())
+	}
+	return accounts.NewBase(kinds, check, all)
 }
 
 // bindModels resolves the configuration's models.
 func (c *Core) bindModels(a *App) (err error) {
 	var all accounts.Settings
-	providers, aliases := a.modelsToBind()
+	providers, aliases := modelsToBind(a.Providers, a.Aliases, a.Development())
 	for i := range providers {
 		account, err := providers[i].Account()
 		if err != nil {
@@ -63,22 +91,21 @@ func (c *Core) newCatalog() *accounts.Catalog {
 
 // modelsToBind returns the providers and aliases of the configuration, and those of development mode whose names are
 // free.
-func (a *App) modelsToBind() (providers []settings.Provider, aliases []settings.Alias) {
-	providers, aliases = a.Providers, a.Aliases
-	development := a.Development()
+func modelsToBind(ownProviders []settings.Provider, ownAliases []settings.Alias, development DevelopmentIdentity) (providers []settings.Provider, aliases []settings.Alias) {
+	providers, aliases = ownProviders, ownAliases
 	if development == nil {
 		return providers, aliases
 	}
 	brought := development.Models()
 	for _, p := range brought.Providers {
-		if !slices.ContainsFunc(a.Providers, func(own settings.Provider) bool {
+		if !slices.ContainsFunc(ownProviders, func(own settings.Provider) bool {
 			return strings.EqualFold(own.Name, p.Name)
 		}) {
 			providers = append(slices.Clip(providers), p)
 		}
 	}
 	for _, alias := range brought.Aliases {
-		if !slices.ContainsFunc(a.Aliases, func(own settings.Alias) bool { return own.Name == alias.Name }) {
+		if !slices.ContainsFunc(ownAliases, func(own settings.Alias) bool { return own.Name == alias.Name }) {
 			aliases = append(slices.Clip(aliases), alias)
 		}
 	}

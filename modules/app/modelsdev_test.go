@@ -23,12 +23,12 @@ func TestConfigurationGoesBeforeDevelopment(t *testing.T) {
 		Providers: []settings.Provider{{Kind: "openai", Name: "Demo", BaseURL: "http://127.0.0.1:1/v1"}, {Kind: "anthropic"}},
 		Aliases:   []settings.Alias{{Name: "small", Description: "mine"}},
 	}
-	providers, aliases := a.modelsToBind()
+	providers, aliases := modelsToBind(a.Providers, a.Aliases, a.Development())
 	if len(providers) != 2 || len(aliases) != 1 {
 		t.Errorf("outside of development mode: %v %v", providers, aliases)
 	}
 	a.identities = []Identity{broughtModels{}}
-	providers, aliases = a.modelsToBind()
+	providers, aliases = modelsToBind(a.Providers, a.Aliases, a.Development())
 	if diff := cmp.Diff(append(a.Providers[:2:2], settings.Provider{Kind: "openai", Name: "demo-two"}), providers); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}

@@ -30,9 +30,13 @@ const (
 //go:embed prices.json
 var prices []byte
 
-// Models implements app.DevelopmentIdentity: each alias is served in the words of both providers, but for embeddings.
+// Models implements app.DevelopmentIdentity: each alias is served in the words of both providers, but for embeddings. Before
+// Bind the providers have no address.
 func (i *Identity) Models() app.DevelopmentModels {
-	base := i.surroundings.demoURL + modelsPath
+	openAI, anthropic := "", ""
+	if i.surroundings != nil {
+		openAI, anthropic = i.surroundings.demoURL+modelsPath+"/v1", i.surroundings.demoURL+modelsPath
+	}
 	both := func(alias, model, description string) settings.Alias {
 		return settings.Alias{Name: alias, Description: description, Targets: []settings.Target{
 			{Provider: openAIName, Model: model}, {Provider: anthropicName, Model: model},
@@ -40,7 +44,7 @@ func (i *Identity) Models() app.DevelopmentModels {
 	}
 	return app.DevelopmentModels{
 		Providers: []settings.Provider{
-			{Kind: "openai", Name: openAIName, BaseURL: base + "/v1"}, {Kind: "anthropic", Name: anthropicName, BaseURL: base},
+			{Kind: "openai", Name: openAIName, BaseURL: openAI}, {Kind: "anthropic", Name: anthropicName, BaseURL: anthropic},
 		},
 		Aliases: []settings.Alias{
 			both("small", models.Small, "A demo model of few words"),

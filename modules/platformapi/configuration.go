@@ -38,7 +38,7 @@ func exportConfiguration(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := declare.Export(q.Context(), q.Core.Store, q.Organization(), name, q.handler.now())
+	text, err := declare.Export(q.Context(), q.Core.Store, q.Core.Accounts.ConfiguredModels(), q.Organization(), name, q.handler.now())
 	return exportView{string(text)}, err
 }
 
@@ -88,7 +88,7 @@ func (q *request) declared(dry bool) (any, error) {
 
 func (q *request) surroundings(secrets map[string]seal.Secret) declare.Options {
 	return declare.Options{
-		Store: q.Core.Store, Keyring: q.Core.Keyring, Now: q.handler.now, By: q.Call.Caller.UserID, MaxMeta: int(q.Core.Sizes.Meta), Issuer: q.knownIssuer, Entries: q.entryRules(),
+		Store: q.Core.Store, Keyring: q.Core.Keyring, Now: q.handler.now, By: q.Call.Caller.UserID, MaxMeta: int(q.Core.Sizes.Meta), Issuer: q.knownIssuer, Entries: q.entryRules(), Models: q.Core.Accounts.Base,
 		Secret: func(reference string) (seal.Secret, error) {
 			secret, ok := secrets[reference]
 			if !ok {

@@ -125,11 +125,11 @@ var table = routes.MustTable(
 		Gives("Deletes an organization that has nothing.", nil),
 
 	routes.At(http.MethodGet, configurationPath, routes.Auditor, routes.OwnOrganization, routes.AuditRead, exportConfiguration).
-		Gives("Gives the directory entries, servers, agents and policies of the organization as a file that can be applied.", exportView{}),
+		Gives("Gives the objects of the organization as a file that can be applied.", exportView{}),
 	routes.At(http.MethodPost, configurationPath+"/plan", routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, planConfiguration).
 		Gives("Shows what applying files would change.", plansView{}),
 	routes.At(http.MethodPost, configurationPath+"/apply", routes.Admin, routes.OwnOrganization, routes.AuditAdminWrite, applyConfiguration).
-		Gives("Makes directory entries, servers, agents and policies equal to what files say: all changes or none.", plansView{}),
+		Gives("Makes objects of the organization equal to what files say: all changes or none.", plansView{}),
 
 	routes.At(http.MethodGet, snippetsPath, routes.User, routes.OwnOrganization, routes.AuditRead, clientSnippets).
 		Gives("Gives the text with which each client is set up for a server.", snippetsView{}),

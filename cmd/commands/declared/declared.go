@@ -17,6 +17,7 @@ import (
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 
+	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/ops/declare"
 	"github.com/durward-gateway/durward/internal/seal"
 )
@@ -34,6 +35,8 @@ type Target interface {
 type Surroundings struct {
 	// Flags adds the flags that name a target, and returns what opens it, for reading only or not.
 	Flags func(cmd *cobra.Command) func(ctx context.Context, readOnly bool) (Target, error)
+	// Kinds are those of the providers of models that are linked in.
+	Kinds func() (map[string]accounts.Protocol, error)
 }
 
 // changed is the exit code of a plan with changes.
@@ -51,7 +54,7 @@ func Commands(s Surroundings) []caddycmd.Command {
 		{
 			Name:  "apply",
 			Usage: "<file or directory>... [--dry-run] [--json] [--config <file> | --url <address>]",
-			Short: "Makes directory entries, servers, agents and policies equal to what files say",
+			Short: "Makes servers, agents, policies, models and limits equal to what files say",
 			Long: `
 Reads YAML or JSON files, shows which changes they ask for, and makes all of them in one
 transaction for each organization. What the files do not mention stays. A file with an
@@ -80,12 +83,12 @@ there are some.
 		{
 			Name:  "export",
 			Usage: "[--organization <id or slug>] [--config <file> | --url <address>]",
-			Short: "Writes directory entries, servers, agents and policies as a file that can be applied",
+			Short: "Writes servers, agents, policies, models and limits as a file that can be applied",
 			Long: `
-Writes all directory entries, servers, agents and policies of an organization as YAML.
-Applied to another gateway, it makes the same objects. Secrets are not
-written: a reference to the environment stands in the place of each. Archived policies are
-left out.
+Writes all directory entries, servers, agents, policies, providers of models, aliases,
+smart models, rate limits and budgets of an organization as YAML. Applied to another
+gateway, it makes the same objects. Secrets are not written: a reference to the environment
+stands in the place of each. Archived policies are left out, and limits for what is gone.
 ` + places,
 			CobraFunc: func(cmd *cobra.Command) {
 				open := s.Flags(cmd)
@@ -106,11 +109,11 @@ left out.
 				}
 			},
 		},
-		schemaCommand(),
+		schemaCommand(s),
 	}
 }
 
-func schemaCommand() caddycmd.Command {
+func schemaCommand(s Surroundings) caddycmd.Command {
 	return caddycmd.Command{
 		Name:  "schema",
 		Short: "Writes the JSON Schema of the files, for editors",
@@ -124,7 +127,15 @@ first line:
 		CobraFunc: func(cmd *cobra.Command) {
 			cmd.Args = cobra.NoArgs
 			cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-				text, err := declare.Schema(maxMeta)
+				kinds, err := s.Kinds()
+				if err != nil {
+					return err
+				}
+				models, err := accounts.NewBase(kinds, nil, accounts.Settings{})
+				if err != nil {
+					return err
+				}
+				text, err := declare.Schema(maxMeta, models)
 				if err == nil {
 					_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\n", text)
 				}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/internal/credential/entryedit"
+	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/ops/declare"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
@@ -30,6 +31,8 @@ type Offline struct {
 	// CheckURL judges the addresses of directory entries, Providers are the identity providers that they may name.
 	CheckURL  func(u *url.URL) error
 	Providers []string
+	// Models are those of the configuration.
+	Models *accounts.Base
 }
 
 // Run implements Target.
@@ -37,6 +40,7 @@ func (o Offline) Run(ctx context.Context, files []declare.File, dry bool) ([]dec
 	return declare.Run(ctx, declare.Options{
 		Store: record.NewStore(o.Store, nil), Keyring: o.Keyring, Now: time.Now, MaxMeta: maxMeta, Secret: Secrets(o.Secret),
 		Entries:      entryedit.Rules{MaxMeta: maxMeta, CheckURL: o.CheckURL, Provider: func(issuer string) bool { return slices.Contains(o.Providers, issuer) }},
+		Models:       o.Models,
 		Issuer:       func(named string) (string, bool) { return named, named != "" },
 		Organization: o.organization, Audit: o.audit,
 	}, files, dry)
@@ -94,7 +98,7 @@ func (o Offline) Export(ctx context.Context, organization string) ([]byte, error
 	if name == "" {
 		name = id
 	}
-	return declare.Export(ctx, o.Store, id, name, time.Now())
+	return declare.Export(ctx, o.Store, o.Models.ConfiguredModels(), id, name, time.Now())
 }
 
 // Close implements Target.

@@ -53,7 +53,7 @@ func newPlace(t *testing.T) Options {
 		t.Fatal(err)
 	}
 	return Options{
-		Store: store, Keyring: ring, Now: now, MaxMeta: 64 << 10,
+		Store: store, Keyring: ring, Now: now, MaxMeta: 64 << 10, Models: newModels(t),
 		Entries: entryedit.Rules{MaxMeta: 64 << 10, CheckURL: func(*url.URL) error { return nil }, Provider: func(name string) bool { return name == issuer }},
 		Issuer:  func(named string) (string, bool) { return named, named != "" },
 		Secret: func(reference string) (seal.Secret, error) {
@@ -136,7 +136,7 @@ func run(t *testing.T, o Options, text string, dry bool) (lines []string, err er
 
 func export(t *testing.T, o Options) string {
 	t.Helper()
-	text, err := Export(t.Context(), o.Store, organization, "acme", start)
+	text, err := Export(t.Context(), o.Store, o.Models.ConfiguredModels(), organization, "acme", start)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -355,7 +355,7 @@ func TestAudit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := readState(t.Context(), o.Store, organization, start)
+	s, err := readState(t.Context(), o.Store, o.Models.ConfiguredModels(), organization, start)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -407,7 +407,7 @@ func TestManyPolicies(t *testing.T) {
 
 // TestSchema checks that the schema has the members of files, in place of the API's, and no others.
 func TestSchema(t *testing.T) {
-	text, err := Schema(64 << 10)
+	text, err := Schema(64<<10, newPlace(t).Models)
 	if err != nil {
 		t.Fatal(err)
 	}

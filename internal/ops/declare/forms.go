@@ -23,6 +23,11 @@ type (
 		Servers      []serverForm       `json:"servers,omitempty"`
 		Agents       []agentForm        `json:"agents,omitempty"`
 		Policies     []policyForm       `json:"policies,omitempty"`
+		Providers    []providerForm     `json:"providers,omitempty"`
+		Mappings     []mappingForm      `json:"model_mappings,omitempty"`
+		Smart        []smartForm        `json:"smart_models,omitempty"`
+		Limits       []limitForm        `json:"rate_limits,omitempty"`
+		Budgets      []budgetForm       `json:"budgets,omitempty"`
 	}
 	serverForm struct {
 		Name      string          `json:"name"`

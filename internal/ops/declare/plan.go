@@ -14,6 +14,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/credential/entryedit"
+	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -28,6 +29,11 @@ const (
 	serversMember      = "servers"
 	agentsMember       = "agents"
 	policiesMember     = "policies"
+	providersMember    = "providers"
+	mappingsMember     = "model_mappings"
+	smartMember        = "smart_models"
+	limitsMember       = "rate_limits"
+	budgetsMember      = "budgets"
 )
 
 // kindEntry is the kind of changes of the directory.
@@ -45,7 +51,7 @@ const (
 // Change is one change of a plan.
 type Change struct {
 	Action Action        `json:"action"`
-	Kind   string        `json:"kind"` // directory_entry, server, agent, policy
+	Kind   string        `json:"kind"` // directory_entry, server, agent, llm_provider, model_mapping, smart_model, policy, rate_limit, budget
 	Name   string        `json:"name"`
 	Was    string        `json:"was,omitempty"` // the former name of an object that is renamed
 	Fields []FieldChange `json:"fields,omitempty"`
@@ -53,6 +59,8 @@ type Change struct {
 	id    string // of the object
 	first bool   // it has to come before others of its kind
 	do    func(ctx context.Context) error
+	// finish completes the change after all others; nil: it is complete.
+	finish func(ctx context.Context) error
 }
 
 // Plan lists the changes to an organization, in the order in which they are made.
@@ -69,6 +77,7 @@ type Options struct {
 	By      string // id of the user who applies; "" for a command line
 	MaxMeta int    // bytes of a server's meta
 	Entries entryedit.Rules
+	Models  *accounts.Base // the configuration's models and the kinds of providers
 	// Secret returns the value of a reference.
 	Secret func(reference string) (seal.Secret, error)
 	// Issuer returns the issuer that stands for the named one in the store; "" names the default.
@@ -216,6 +225,15 @@ func (o *Options) carryOut(ctx context.Context, plan Plan, at **Change) error {
 		}
 		entries = append(entries, a.Entries[0])
 	}
+	for i := range plan.Changes {
+		if *at = &plan.Changes[i]; (*at).finish == nil {
+			continue
+		}
+		a.Entries[0] = entries[i] // it has its record
+		if err := (*at).finish(ctx); err != nil {
+			return err
+		}
+	}
 	a.Entries = append(a.Entries, entries...)
 	return nil
 }
@@ -248,33 +266,39 @@ func entryOf(c Change, e storage.AuditEntry) (storage.AuditEntry, error) {
 type planner struct {
 	*Options
 	*state
-	now      time.Time
-	names    *names            // as they will be
-	former   *names            // as they are
-	external map[string]string // the ids of agents' clients
-	declared map[string]bool   // names of policies
+	now         time.Time
+	names       *names            // as they will be
+	former      *names            // as they are
+	external    map[string]string // the ids of agents' clients
+	policyNames map[string]bool   // that are declared
 
 	entriesDeclared map[string]bool // slugs
+	scopes          scopesDeclared
 	changes         []Change
 	problems        Problems
 }
 
 func (o *Options) plan(ctx context.Context, g *group) (Plan, Problems, error) {
-	present, err := readState(ctx, o.Store, g.id, o.Now())
+	present, err := readState(ctx, o.Store, o.Models.ConfiguredModels(), g.id, o.Now())
 	if err != nil {
 		return Plan{}, nil, err
 	}
 	p := &planner{
 		Options: o, state: present, now: o.Now().UTC(), names: present.names(), former: present.names(),
-		external: make(map[string]string), declared: make(map[string]bool), entriesDeclared: make(map[string]bool),
+		external: make(map[string]string), policyNames: make(map[string]bool), entriesDeclared: make(map[string]bool),
+		scopes: scopesDeclared{make(map[limitKey]bool), make(map[storage.BudgetTarget]bool)},
 	}
 	var documents []*document
 	for _, d := range g.documents {
 		documents = append(documents, &document{d.file, copied(d.root)}) // references and names in it are replaced
 	}
-	servers, agents := p.findServers(documents), p.findAgents(documents)
+	all := declared{p.findServers(documents), p.findAgents(documents), p.findProviders(documents), p.findModels(documents)}
 	for _, d := range documents {
 		p.resolvePolicies(d)
+		p.resolveTargets(d)
+		if err := p.resolveSubjects(ctx, d); err != nil {
+			return Plan{}, nil, err
+		}
 	}
 	read := make(map[*document]*validate.Object)
 	for _, d := range documents {
@@ -292,11 +316,7 @@ func (o *Options) plan(ctx context.Context, g *group) (Plan, Problems, error) {
 		if whole == nil {
 			continue
 		}
-		whole.Text(organizationMember, validate.Text{Min: 1})
-		p.planServers(d, whole, servers)
-		p.planAgents(d, whole, agents)
-		p.planPolicies(d, whole)
-		whole.Only()
+		p.planDocument(d, whole, all)
 		if err := whole.Err(); err != nil {
 			p.problems = append(p.problems, d.placed(err)...)
 		}
@@ -309,9 +329,31 @@ func (o *Options) plan(ctx context.Context, g *group) (Plan, Problems, error) {
 	return plan, p.problems, nil
 }
 
+// declared holds the objects of all documents that others name.
+type declared struct {
+	servers   map[*yaml.Node]found[storage.Server]
+	agents    map[*yaml.Node]foundAgent
+	providers map[*yaml.Node]found[storage.LLMProvider]
+	models    foundModels
+}
+
+// planDocument plans everything of a document but its entries of the directory.
+func (p *planner) planDocument(d *document, whole *validate.Object, all declared) {
+	whole.Text(organizationMember, validate.Text{Min: 1})
+	p.planServers(d, whole, all.servers)
+	p.planAgents(d, whole, all.agents)
+	p.planPolicies(d, whole)
+	p.planProviders(d, whole, all.providers)
+	p.planMappings(d, whole, all.models)
+	p.planSmart(d, whole, all.models)
+	p.planLimits(d, whole)
+	p.planBudgets(d, whole)
+	whole.Only()
+}
+
 // rank orders changes: what others name comes first, and a policy that lets agents go before those that take them.
 func rank(c Change) int {
-	n := 2 * slices.Index([]string{kindEntry, "server", "agent", "policy"}, c.Kind)
+	n := 2 * slices.Index([]string{kindEntry, "server", "agent", "policy", kindProvider, kindMapping, kindSmart, kindLimit, kindBudget}, c.Kind)
 	if !c.first {
 		n++
 	}

@@ -102,11 +102,11 @@ func (p *planner) planPolicies(d *document, whole *validate.Object) {
 		if edit.Name.Value == "" {
 			continue
 		}
-		if p.declared[edit.Name.Value] {
+		if p.policyNames[edit.Name.Value] {
 			o.Report(validate.ValueError, fmt.Sprintf("a policy of the name %q is declared already", edit.Name.Value), "name")
 			continue
 		}
-		p.declared[edit.Name.Value] = true
+		p.policyNames[edit.Name.Value] = true
 		present, former := p.policyNamed(edit.Name.Value), p.policyNamed(was)
 		if was != "" && former != nil {
 			if present != nil {

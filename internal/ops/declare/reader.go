@@ -265,7 +265,7 @@ func (d *document) object() (*validate.Object, error) {
 }
 
 // written maps members of the API's records to those of the files that stand in their place.
-var written = map[string]string{"mcp_server_id": "server", "application_ids": "agents"}
+var written = map[string]string{"mcp_server_id": "server", "application_ids": "agents", "scope_id": "subject", "provider_id": "provider"}
 
 // placed gives the problems of the API's readers their places in the file.
 func (d *document) placed(err error) (placed Problems) {
@@ -293,7 +293,7 @@ func (d *document) placed(err error) (placed Problems) {
 				}
 			}
 		}
-		placed = append(placed, d.problem(n, path, strings.TrimPrefix(p.Msg, "Value error, ")))
+		placed = append(placed, d.problem(n, path, strings.ReplaceAll(strings.TrimPrefix(p.Msg, "Value error, "), "scope_id", written["scope_id"])))
 	}
 	return placed
 }

@@ -19,53 +19,16 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// foundServer is a server of a file: the one that is there, or the id of a new one.
-type foundServer struct {
-	id      string
-	present *storage.Server
-}
-
 // findServers finds the servers of all documents by their names, or by their former ones.
-func (p *planner) findServers(documents []*document) map[*yaml.Node]foundServer {
-	all, taken := make(map[*yaml.Node]foundServer), make(map[string]bool)
-	for _, d := range documents {
-		for i, n := range d.each(serversMember) {
-			name, was := textOf(n, "name"), textOf(n, "was")
-			if name == "" {
-				continue // its reader reports that
-			}
-			path := fmt.Sprintf("servers[%d]", i)
-			if taken[strings.ToLower(name)] {
-				p.wrong(d, member(n, "name"), path+".name", fmt.Sprintf("a server of the name %q is declared already", name))
-				continue
-			}
-			taken[strings.ToLower(name)] = true
-			found := foundServer{present: p.serverNamed(name)}
-			if former := p.serverNamed(was); was != "" && former != nil {
-				if found.present != nil && found.present.ID != former.ID {
-					p.wrong(d, member(n, "was"), path+".was", fmt.Sprintf("there are servers of both names: %q cannot become %q", was, name))
-					continue
-				}
-				found.present = former
-			}
-			if found.present != nil {
-				found.id = found.present.ID
-			} else {
-				found.id = newID()
-			}
-			all[n], p.names.serverOf[found.id] = found, name
-		}
+func (p *planner) findServers(documents []*document) map[*yaml.Node]found[storage.Server] {
+	all := find(p, documents, kind[storage.Server]{
+		list: serversMember, member: "name", what: "a server", all: p.servers,
+		id: func(v *storage.Server) string { return v.ID }, name: func(v *storage.Server) string { return v.Name }, same: strings.EqualFold,
+	}, make(map[string]bool))
+	for _, f := range all {
+		p.names.serverOf[f.id] = f.name
 	}
 	return all
-}
-
-func (p *planner) serverNamed(name string) *storage.Server {
-	for i := range p.servers {
-		if strings.EqualFold(p.servers[i].Name, name) {
-			return &p.servers[i]
-		}
-	}
-	return nil
 }
 
 // isReference reports whether a text names a place where a secret is, in the form of the configuration.
@@ -74,7 +37,7 @@ func isReference(s string) bool {
 }
 
 // secretMembers are the members that hold references to secrets, by the list that they are in.
-var secretMembers = map[string][]string{serversMember: {"client_secret", "client_private_key"}}
+var secretMembers = map[string][]string{serversMember: {"client_secret", "client_private_key"}, providersMember: {"api_key"}}
 
 // eachSecret calls f with every member of a document that names a secret.
 func (d *document) eachSecret(f func(n *yaml.Node, path string)) {
@@ -141,21 +104,21 @@ func readServer(o *validate.Object, maxMeta int) (f serverFields) {
 	return f
 }
 
-func (p *planner) planServers(d *document, whole *validate.Object, found map[*yaml.Node]foundServer) {
+func (p *planner) planServers(d *document, whole *validate.Object, all map[*yaml.Node]found[storage.Server]) {
 	read, nodes := objects(d, whole, serversMember)
 	for i, o := range read {
 		if o == nil {
 			continue
 		}
-		f, known := found[nodes[i]]
+		f, known := all[nodes[i]]
 		p.planServer(o, f, known)
 	}
 }
 
-func (p *planner) planServer(o *validate.Object, found foundServer, known bool) {
-	s := storage.Server{ID: found.id, OrganizationID: p.organization, CreatedBy: p.By, CreatedAt: p.now, UpdatedAt: p.now}
-	if found.present != nil {
-		s = *found.present
+func (p *planner) planServer(o *validate.Object, f found[storage.Server], known bool) {
+	s := storage.Server{ID: f.id, OrganizationID: p.organization, CreatedBy: p.By, CreatedAt: p.now, UpdatedAt: p.now}
+	if f.present != nil {
+		s = *f.present
 	}
 	read := readServer(o, p.MaxMeta)
 	o.Only()
@@ -164,12 +127,12 @@ func (p *planner) planServer(o *validate.Object, found foundServer, known bool) 
 	case read.entry == "":
 	case !ok:
 		o.Report(validate.ValueError, fmt.Sprintf("the server directory has no entry with the slug %q", read.entry), "directory")
-	case found.present != nil && found.present.DirectoryID != e.ID:
-		o.Report(validate.ValueError, fmt.Sprintf("the directory entry of a server never changes, and is %q: declare another server", found.present.Entry.Slug), "directory")
+	case f.present != nil && f.present.DirectoryID != e.ID:
+		o.Report(validate.ValueError, fmt.Sprintf("the directory entry of a server never changes, and is %q: declare another server", f.present.Entry.Slug), "directory")
 	default:
 		s.DirectoryID, s.Entry = e.ID, e
 	}
-	p.giveSlug(o, &s, read.slug, found.present == nil)
+	p.giveSlug(o, &s, read.slug, f.present == nil)
 	if err := serveredit.CheckProof(s.Entry, read.secret.Set(), read.isKey); err != nil {
 		var problems validate.Problems
 		if errors.As(err, &problems) {
@@ -180,7 +143,7 @@ func (p *planner) planServer(o *validate.Object, found foundServer, known bool) 
 		}
 	}
 	if known {
-		p.keepServer(o, s, found, read.secret.Value)
+		p.keepServer(o, s, f, read.secret.Value)
 	}
 }
 
@@ -202,9 +165,9 @@ func (p *planner) giveSlug(o *validate.Object, s *storage.Server, chosen string,
 }
 
 // keepServer adds the change that makes the server so.
-func (p *planner) keepServer(o *validate.Object, s storage.Server, found foundServer, secret seal.Secret) {
+func (p *planner) keepServer(o *validate.Object, s storage.Server, f found[storage.Server], secret seal.Secret) {
 	place := connection.ClientSecretAD(p.organization, s.ID)
-	same, err := p.sameSecret(found.present, secret)
+	same, err := p.sameSecret(f.present, secret)
 	if err == nil && !same {
 		if s.SealedClientSecret = nil; !secret.Empty() {
 			s.SealedClientSecret, err = p.Keyring.Seal([]byte(secret.Reveal()), place)
@@ -214,7 +177,7 @@ func (p *planner) keepServer(o *validate.Object, s storage.Server, found foundSe
 		o.Report(validate.ValueError, "the client's secret cannot be sealed or compared: "+err.Error(), "client_secret")
 		return
 	}
-	if found.present == nil {
+	if f.present == nil {
 		s.Status = serveredit.Lifecycle(s.Entry, s.ClientID != "", !secret.Empty())
 		fields, err := differences(struct{}{}, formOfServer(s))
 		p.add(o, err, Change{Action: Create, Kind: "server", Name: s.Name, Fields: fields, id: s.ID, do: func(ctx context.Context) error {
@@ -222,14 +185,14 @@ func (p *planner) keepServer(o *validate.Object, s storage.Server, found foundSe
 		}})
 		return
 	}
-	fields, err := differences(formOfServer(*found.present), formOfServer(s))
-	if !same && len(fields) == 0 || !same && s.SealedClientSecret != nil && found.present.SealedClientSecret != nil {
+	fields, err := differences(formOfServer(*f.present), formOfServer(s))
+	if !same && len(fields) == 0 || !same && s.SealedClientSecret != nil && f.present.SealedClientSecret != nil {
 		fields = append(fields, FieldChange{Field: "client_secret"})
 	}
 	if len(fields) == 0 && err == nil {
 		return
 	}
-	change := Change{Action: Update, Kind: "server", Name: s.Name, Fields: fields, id: s.ID, do: func(ctx context.Context) error {
+	p.add(o, err, Change{Action: Update, Kind: "server", Name: s.Name, Was: f.renamed(f.present.Name), Fields: fields, id: s.ID, do: func(ctx context.Context) error {
 		_, err := p.Store.UpdateServerAndClient(ctx, p.organization, s.ID, func(v *storage.Server) (bool, error) {
 			// As for a change by the API, users stay connected when a secret is merely replaced.
 			another := v.ClientID != s.ClientID || (v.SealedClientSecret == nil) != (s.SealedClientSecret == nil) ||
@@ -241,11 +204,7 @@ func (p *planner) keepServer(o *validate.Object, s storage.Server, found foundSe
 			return another, nil
 		})
 		return err
-	}}
-	if former := found.present.Name; former != s.Name {
-		change.Was = former
-	}
-	p.add(o, err, change)
+	}})
 }
 
 // add adds a change, or reports why there is none.
