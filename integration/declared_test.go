@@ -140,12 +140,30 @@ func TestDeclared(t *testing.T) {
 		t.Errorf("the gateway that runs has %s", seen.body)
 	}
 
+	fewer := g.file("fewer.yaml", strings.Replace(text[:strings.Index(text, "rate_limits:")], "agents: [robot]", "agents: []", 1))
+	g.api(g.token(acme), http.MethodPost, "/api/llm-gateway/admin/rate-limits", members{"name": "by hand", "scope_type": "org", "requests_per_minute": 1000})
+	g.wantDeclared(2, "1 to change", on("diff", fewer)...)
+	pruned := g.wantDeclared(2, `delete rate_limit "robot"`, on("diff", "--prune", fewer)...)
+	for _, ends := range []string{`delete rate_limit "issues"`, `delete budget "company"`, "4 to change"} {
+		if !strings.Contains(pruned, ends) {
+			t.Errorf("not %s:\n%s", ends, pruned)
+		}
+	}
+	g.wantDeclared(0, "4 changed", on("apply", "--prune", fewer)...)
+	if left := g.wantDeclared(0, "by hand", on("export")...); strings.Contains(left, "scope_type: agent") {
+		t.Errorf("after a prune there is:\n%s", left)
+	}
+	g.wantDeclared(0, "4 changed", on("apply", wanted)...)
+
 	store = []string{"--config", g.config, "--adapter", "caddyfile"}
 	renamed := g.file("renamed.yaml", strings.Replace(exported, "  - name: Reads only\n", "  - name: Reading\n    was: Reads only\n", 1))
 	g.wantDeclared(2, `update policy "Reading" (was "Reads only"): name`, append([]string{"diff", renamed}, store...)...)
 	g.wantDeclared(1, "the store is in use", append([]string{"apply", renamed}, store...)...)
 	g.stop(t)
 	g.wantDeclared(0, "1 changed", append([]string{"apply", renamed}, store...)...)
+	g.wantDeclared(0, `delete agent "robot"`, append([]string{"apply", "--prune", g.file("noagent.yaml",
+		strings.NewReplacer("agents: [robot]", "agents: []", "agents:\n  - name: robot\n    issuer: "+g.identity.issuer()+"\n    external_id: robot-1\n", "",
+			"  - {name: robot, scope_type: agent, subject: robot, requests_per_minute: 60}\n", "").Replace(text))}, store...)...)
 	own := g.file("own.yaml", "organization: acme\ndirectory: [{name: Own, url: '"+g.url+"/mcp/issues', provider: none}]\n")
 	g.wantDeclared(1, "this is the gateway's own address", append([]string{"apply", own}, store...)...)
 	g.mustVerifyAudit()

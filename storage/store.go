@@ -93,6 +93,7 @@ type Store interface {
 	ToolPins
 	Audits
 	Gateway
+	Declarations
 
 	// Together runs f in one write transaction of an organization: what this store reads and writes with the context that
 	// f gets belongs to it, and all of it is committed, or nothing when f returns an error. An error of a method under it
@@ -276,6 +277,18 @@ type Connections interface {
 	// TakeAttempt reads and deletes an attempt in one atomic step. It returns ErrNotFound when it is unknown, used or
 	// expired.
 	TakeAttempt(ctx context.Context, stateHash []byte, now time.Time) (Attempt, error)
+}
+
+// DeclaredObject names an object that an applied file declares. Kind is the one of the object's events in the audit log.
+type DeclaredObject struct{ Kind, ID string }
+
+// Declarations keeps which objects are managed by files. OnChange does not report it.
+type Declarations interface {
+	// Declared lists the objects of an organization that files declare, ordered by kind, id. Some may be gone.
+	Declared(ctx context.Context, organization string) ([]DeclaredObject, error)
+	// SetDeclared adds objects to those that files declare, and removes others. What is so already is no error. It returns
+	// ErrNotFound when the organization is unknown.
+	SetDeclared(ctx context.Context, organization string, add, remove []DeclaredObject) error
 }
 
 // DataKeys keeps the wrapped data keys.

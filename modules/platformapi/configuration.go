@@ -6,7 +6,9 @@ import (
 	"fmt"
 
 	"github.com/durward-gateway/durward/internal/api/validate"
+	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/gateway"
+	"github.com/durward-gateway/durward/internal/mcp/streams"
 	"github.com/durward-gateway/durward/internal/ops/declare"
 	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app/routes"
@@ -63,6 +65,7 @@ func (q *request) declared(dry bool) (any, error) {
 		}
 	}
 	var files []declare.File
+	prune := false
 	secrets := make(map[string]seal.Secret)
 	if err := q.Read(false, func(o *validate.Object) {
 		for _, f := range o.Objects("files", validate.List{Flags: validate.Required, Min: 1, Max: maxDeclared}).Value {
@@ -71,6 +74,7 @@ func (q *request) declared(dry bool) (any, error) {
 				Text: f.Text("text", validate.Text{Flags: validate.Required | validate.Secret, Max: declare.MaxText}).Value,
 			})
 		}
+		prune = o.Bool("prune", 0).Value
 		// The gateway resolves no reference itself: whoever may apply files need not be allowed to read its own.
 		for _, s := range o.Objects("secrets", validate.List{Flags: validate.Nullable}).Value {
 			reference := s.Text("reference", validate.Text{Flags: validate.Required, Min: 1, Max: maxReference}).Value
@@ -79,7 +83,9 @@ func (q *request) declared(dry bool) (any, error) {
 	}); err != nil {
 		return nil, err
 	}
-	plans, err := declare.Run(q.Context(), q.surroundings(secrets), files, dry)
+	surroundings := q.surroundings(secrets)
+	surroundings.Prune = prune
+	plans, err := declare.Run(q.Context(), surroundings, files, dry)
 	if err != nil {
 		return nil, declaredRefusal(err, files)
 	}
@@ -95,6 +101,15 @@ func (q *request) surroundings(secrets map[string]seal.Secret) declare.Options {
 				return secret, errors.New("the request gives no value for this reference, in secrets")
 			}
 			return secret, nil
+		},
+		Ending: func(ctx context.Context) (context.Context, func(context.Context, []storage.DeletedServer)) {
+			ctx, told := connection.Ending(ctx, q.Core.Broker)
+			return ctx, func(ctx context.Context, deleted []storage.DeletedServer) {
+				told(ctx, deleted)
+				for _, d := range deleted {
+					q.Core.Streams.End(streams.Owner{Organization: d.Server.OrganizationID, Server: d.Server.ID}, streams.ServerDeleted)
+				}
+			}
 		},
 		Organization: func(ctx context.Context, named string) (string, error) {
 			own, err := q.organizationName(ctx)

@@ -31,6 +31,7 @@ type Store struct {
 	rateLimitsStore
 	modelsStore
 	usageStore
+	declaredStore
 	tablesStore
 }
 
@@ -58,6 +59,7 @@ type (
 	rateLimitsStore    struct{ *work }
 	modelsStore        struct{ *work }
 	usageStore         struct{ *work }
+	declaredStore      struct{ *work }
 	tablesStore        struct{ *work }
 )
 
@@ -76,7 +78,7 @@ func New(driver Driver, dialect Dialect) *Store {
 		policiesStore{w}, approvalsStore{w}, holdsStore{w}, conversationsStore{w}, tasksStore{w}, jobsStore{w}, revocationsStore{w},
 		announcementsStore{w},
 		loginsStore{w}, clientsStore{w}, toolPinsStore{w}, auditsStore{w}, apiKeysStore{w}, rateLimitsStore{w},
-		modelsStore{w}, usageStore{w}, tablesStore{w},
+		modelsStore{w}, usageStore{w}, declaredStore{w}, tablesStore{w},
 	}
 }
 

@@ -159,6 +159,9 @@ func testAuditedWrites(t *testing.T, b *bundle) {
 			return err
 		}},
 		{"DeleteDirectoryEntry", func(ctx context.Context) error { return b.DeleteDirectoryEntry(ctx, b.orgA, custom.ID) }},
+		{"SetDeclared", func(ctx context.Context) error {
+			return b.SetDeclared(ctx, b.orgA, []storage.DeclaredObject{{Kind: "server", ID: server.ID}}, nil)
+		}},
 		{"CreateServer", func(ctx context.Context) error { return b.CreateServer(ctx, b.newServer(b.orgA, "New", "new")) }},
 		{"UpdateServer", func(ctx context.Context) error {
 			_, err := b.UpdateServer(ctx, b.orgA, server.ID, func(s *storage.Server) error { s.Name = "Renamed"; return nil })

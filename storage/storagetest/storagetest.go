@@ -104,6 +104,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"signing keys/concurrent first ones", testSigningKeyRace},
 		{"assertions", testAssertions},
 		{"assertions/presented to several nodes", testAssertionRace},
+		{"declared objects", testDeclared},
 		{"tasks/life", testTasks},
 		{"tasks/given again", testTaskGivenAgain},
 		{"tasks/bounded", testTasksBounded},

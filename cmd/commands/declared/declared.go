@@ -24,11 +24,17 @@ import (
 
 // Target applies files to a gateway's store.
 type Target interface {
-	// Run plans, and unless dry carries out, what files ask for.
-	Run(ctx context.Context, files []declare.File, dry bool) ([]declare.Plan, error)
+	// Run plans, and unless it is dry carries out, what files ask for.
+	Run(ctx context.Context, files []declare.File, how How) ([]declare.Plan, error)
 	// Export writes the objects of an organization; "" is the only one.
 	Export(ctx context.Context, organization string) ([]byte, error)
 	Close() error
+}
+
+// How says what is done with files.
+type How struct {
+	Dry   bool // nothing is changed
+	Prune bool // what former files made and these do not ends
 }
 
 // Surroundings open the targets of the commands.
@@ -53,12 +59,15 @@ func Commands(s Surroundings) []caddycmd.Command {
 	return []caddycmd.Command{
 		{
 			Name:  "apply",
-			Usage: "<file or directory>... [--dry-run] [--json] [--config <file> | --url <address>]",
+			Usage: "<file or directory>... [--prune] [--dry-run] [--json] [--config <file> | --url <address>]",
 			Short: "Makes servers, agents, policies, models and limits equal to what files say",
 			Long: `
 Reads YAML or JSON files, shows which changes they ask for, and makes all of them in one
 transaction for each organization. What the files do not mention stays. A file with an
 error is refused whole, and so are the others with it.
+
+With --prune, what former files made or took over and these files do not have ends. Give all
+files of an organization then. What was made by hand stays.
 
 With --dry-run nothing is changed, and the exit code is 2 when something would be.
 ` + places,
@@ -69,7 +78,7 @@ With --dry-run nothing is changed, and the exit code is 2 when something would b
 		},
 		{
 			Name:  "diff",
-			Usage: "<file or directory>... [--json] [--config <file> | --url <address>]",
+			Usage: "<file or directory>... [--prune] [--json] [--config <file> | --url <address>]",
 			Short: "Shows what applying files would change",
 			Long: `
 Shows the changes that 'durward apply' would make, and makes none. The exit code is 2 when
@@ -149,9 +158,10 @@ first line:
 func runCommand(s Surroundings, cmd *cobra.Command, dry *bool) {
 	open := s.Flags(cmd)
 	asJSON := cmd.Flags().Bool("json", false, "Write the plan as JSON")
+	prune := cmd.Flags().Bool("prune", false, "End what former files made and these do not have")
 	cmd.Args = cobra.MinimumNArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		code, err := run(cmd, open, args, *dry, *asJSON)
+		code, err := run(cmd, open, args, How{*dry, *prune}, *asJSON)
 		if err != nil || code == 0 {
 			return err
 		}
@@ -161,17 +171,17 @@ func runCommand(s Surroundings, cmd *cobra.Command, dry *bool) {
 }
 
 // run returns the exit code of a command that did not fail.
-func run(cmd *cobra.Command, open func(context.Context, bool) (Target, error), args []string, dry, asJSON bool) (code int, err error) {
+func run(cmd *cobra.Command, open func(context.Context, bool) (Target, error), args []string, how How, asJSON bool) (code int, err error) {
 	files, err := Read(args)
 	if err != nil {
 		return 0, err
 	}
-	target, err := open(cmd.Context(), dry)
+	target, err := open(cmd.Context(), how.Dry)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, target.Close()) }()
-	plans, err := target.Run(cmd.Context(), files, dry)
+	plans, err := target.Run(cmd.Context(), files, how)
 	var problems declare.Problems
 	switch {
 	case errors.As(err, &problems):
@@ -179,10 +189,10 @@ func run(cmd *cobra.Command, open func(context.Context, bool) (Target, error), a
 	case err != nil:
 		return 0, err
 	}
-	if err := show(cmd.OutOrStdout(), plans, dry, asJSON); err != nil {
+	if err := show(cmd.OutOrStdout(), plans, how.Dry, asJSON); err != nil {
 		return 0, err
 	}
-	if dry && slices.ContainsFunc(plans, func(p declare.Plan) bool { return len(p.Changes) > 0 }) {
+	if how.Dry && slices.ContainsFunc(plans, func(p declare.Plan) bool { return len(p.Changes) > 0 }) {
 		return changed, nil
 	}
 	return 0, nil
@@ -238,12 +248,16 @@ func show(out io.Writer, plans []declare.Plan, dry, asJSON bool) error {
 		e.SetEscapeHTML(false)
 		return e.Encode(map[string]any{"applied": !dry, "plans": plans})
 	}
-	n := 0
+	n, taken := 0, 0
 	for _, p := range plans {
+		taken += p.Taken
 		for _, c := range p.Changes {
 			n++
 			fmt.Fprintln(out, line(c))
 		}
+	}
+	if taken > 0 {
+		fmt.Fprintf(out, "%d taken over: managed by files from now on\n", taken)
 	}
 	switch {
 	case n == 0:
@@ -267,6 +281,9 @@ func line(c declare.Change) string {
 			fields = append(fields, f.Field)
 		}
 		text += ": " + strings.Join(fields, ", ")
+	}
+	if c.Ends != nil && c.Ends.Connections+c.Ends.Keys > 0 {
+		text += fmt.Sprintf(": ends %d connections and %d keys", c.Ends.Connections, c.Ends.Keys)
 	}
 	return text
 }

@@ -36,14 +36,14 @@ type Offline struct {
 }
 
 // Run implements Target.
-func (o Offline) Run(ctx context.Context, files []declare.File, dry bool) ([]declare.Plan, error) {
+func (o Offline) Run(ctx context.Context, files []declare.File, how How) ([]declare.Plan, error) {
 	return declare.Run(ctx, declare.Options{
-		Store: record.NewStore(o.Store, nil), Keyring: o.Keyring, Now: time.Now, MaxMeta: maxMeta, Secret: Secrets(o.Secret),
+		Store: record.NewStore(o.Store, nil), Keyring: o.Keyring, Now: time.Now, MaxMeta: maxMeta, Prune: how.Prune, Secret: Secrets(o.Secret),
 		Entries:      entryedit.Rules{MaxMeta: maxMeta, CheckURL: o.CheckURL, Provider: func(issuer string) bool { return slices.Contains(o.Providers, issuer) }},
 		Models:       o.Models,
 		Issuer:       func(named string) (string, bool) { return named, named != "" },
 		Organization: o.organization, Audit: o.audit,
-	}, files, dry)
+	}, files, how.Dry)
 }
 
 // organization finds an organization by its id or slug.

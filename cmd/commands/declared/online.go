@@ -31,7 +31,7 @@ type givenSecret struct {
 }
 
 // Run implements Target.
-func (o Online) Run(ctx context.Context, files []declare.File, dry bool) ([]declare.Plan, error) {
+func (o Online) Run(ctx context.Context, files []declare.File, how How) ([]declare.Plan, error) {
 	references := declare.References(files)
 	slices.Sort(references)
 	secrets := []givenSecret{}
@@ -42,12 +42,12 @@ func (o Online) Run(ctx context.Context, files []declare.File, dry bool) ([]decl
 		}
 		secrets = append(secrets, givenSecret{reference, secret.Reveal()})
 	}
-	body, err := json.Marshal(map[string]any{"files": files, "secrets": secrets})
+	body, err := json.Marshal(map[string]any{"files": files, "secrets": secrets, "prune": how.Prune})
 	if err != nil {
 		return nil, err
 	}
 	path := configurationPath + "/apply"
-	if dry {
+	if how.Dry {
 		path = configurationPath + "/plan"
 	}
 	status, answer, err := o.Ask(ctx, http.MethodPost, path, body)

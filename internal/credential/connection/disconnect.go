@@ -24,14 +24,25 @@ func (b *Broker) Disconnect(ctx context.Context, key storage.ConnectionKey) erro
 // DeleteServer deletes a server as storage.Servers does. It also asks the provider to revoke all tokens of the server,
 // in the background.
 func (b *Broker) DeleteServer(ctx context.Context, organization, id, by string, now time.Time) (storage.DeletedServer, error) {
-	e := b.newEnding()
-	d, err := b.store.DeleteServer(e.in(ctx), organization, id, by, now)
+	in, told := Ending(ctx, b)
+	d, err := b.store.DeleteServer(in, organization, id, by, now)
 	if err != nil {
 		return d, err
 	}
-	e.told()
-	b.forget(ctx, d.Connections)
+	told(ctx, []storage.DeletedServer{d})
 	return d, nil
+}
+
+// Ending returns a context in which a broker's store deletes servers, and the function that must be called once that is
+// committed. It asks the providers to revoke all tokens of the servers, in the background.
+func Ending(ctx context.Context, b *Broker) (context.Context, func(ctx context.Context, deleted []storage.DeletedServer)) {
+	e := b.newEnding()
+	return e.in(ctx), func(ctx context.Context, deleted []storage.DeletedServer) {
+		e.told()
+		for _, d := range deleted {
+			b.forget(ctx, d.Connections)
+		}
+	}
 }
 
 // OffboardUser ends everything of a user in a broker's store as storage.Identities does. The broker also asks the

@@ -53,6 +53,7 @@ func (p *planner) planEntry(o *validate.Object, e storage.DirectoryEntry, record
 	switch {
 	case !exists:
 		e.ID = newID()
+		p.manages(kindEntry, e.ID)
 		p.entries[e.Slug] = e
 		fields, err := differences(struct{}{}, formOfEntry(e))
 		p.add(o, err, Change{Action: Create, Kind: kindEntry, Name: e.Slug, Fields: fields, id: e.ID, do: func(ctx context.Context) error {
@@ -65,6 +66,7 @@ func (p *planner) planEntry(o *validate.Object, e storage.DirectoryEntry, record
 	}
 	entryedit.CheckKept(o, record, former)
 	e.ID, e.CreatedAt = former.ID, former.CreatedAt
+	p.manages(kindEntry, e.ID)
 	p.entries[e.Slug] = e
 	fields, err := differences(formOfEntry(former), formOfEntry(e))
 	if len(fields) == 0 && err == nil {

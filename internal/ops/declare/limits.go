@@ -52,6 +52,7 @@ func (p *planner) planLimit(o *validate.Object, v storage.RateLimit) {
 			continue
 		}
 		v.ID = present.ID
+		p.manages(kindLimit, v.ID)
 		fields, err := differences(p.names.formOfLimit(present), p.names.formOfLimit(v))
 		if len(fields) == 0 && err == nil {
 			return
@@ -66,6 +67,7 @@ func (p *planner) planLimit(o *validate.Object, v storage.RateLimit) {
 		return
 	}
 	v.ID = newID()
+	p.manages(kindLimit, v.ID)
 	fields, err := differences(struct{}{}, p.names.formOfLimit(v))
 	p.add(o, err, Change{Action: Create, Kind: kindLimit, Name: v.Name, Fields: fields, id: v.ID, do: func(ctx context.Context) error {
 		return p.Store.CreateRateLimit(ctx, v)
@@ -96,6 +98,7 @@ func (p *planner) planBudget(o *validate.Object, v storage.Budget) {
 			continue
 		}
 		v.ID = present.ID
+		p.manages(kindBudget, v.ID)
 		fields, err := differences(p.names.formOfBudget(present), p.names.formOfBudget(v))
 		if len(fields) == 0 && err == nil {
 			return
@@ -110,6 +113,7 @@ func (p *planner) planBudget(o *validate.Object, v storage.Budget) {
 		return
 	}
 	v.ID = newID()
+	p.manages(kindBudget, v.ID)
 	fields, err := differences(struct{}{}, p.names.formOfBudget(v))
 	p.add(o, err, Change{Action: Create, Kind: kindBudget, Name: v.Name, Fields: fields, id: v.ID, do: func(ctx context.Context) error {
 		return p.Store.CreateBudget(ctx, v)

@@ -102,6 +102,8 @@ func (p *planner) planMappings(d *document, whole *validate.Object, all foundMod
 }
 
 func (p *planner) planMapping(o *validate.Object, v storage.ModelMapping, f found[storage.ModelMapping], aliases llmedit.Aliases) {
+	p.manages(kindMapping, v.ID)
+	p.usesAliases(v.Fallbacks...)
 	if f.present == nil || f.present.Alias != v.Alias {
 		smart := slices.ContainsFunc(p.models.Smart, func(m storage.SmartModel) bool { return m.Alias == v.Alias })
 		if !p.isFree(o, v.Alias, smart) {
@@ -171,6 +173,11 @@ func (p *planner) planSmart(d *document, whole *validate.Object, all foundModels
 }
 
 func (p *planner) planSmartModel(o *validate.Object, v storage.SmartModel, f found[storage.SmartModel], aliases llmedit.Aliases) {
+	p.manages(kindSmart, v.ID)
+	p.usesAliases(v.DeterminerAlias)
+	for _, slot := range v.Slots {
+		p.usesAliases(slot.Alias)
+	}
 	if f.present == nil || f.present.Alias != v.Alias {
 		plain := slices.ContainsFunc(p.models.Mappings, func(m storage.ModelMapping) bool { return m.Alias == v.Alias })
 		if !p.isFree(o, v.Alias, plain) {

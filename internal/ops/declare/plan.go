@@ -36,8 +36,13 @@ const (
 	budgetsMember      = "budgets"
 )
 
-// kindEntry is the kind of changes of the directory.
-const kindEntry = "directory_entry"
+// These are the kinds of changes of the directory, and of what policies are about.
+const (
+	kindEntry  = "directory_entry"
+	kindServer = "server"
+	kindAgent  = "agent"
+	kindPolicy = "policy"
+)
 
 // Action is the kind of a change.
 type Action string
@@ -46,6 +51,7 @@ type Action string
 const (
 	Create Action = "create"
 	Update Action = "update"
+	Delete Action = "delete" // of policies: they become archived
 )
 
 // Change is one change of a plan.
@@ -55,6 +61,7 @@ type Change struct {
 	Name   string        `json:"name"`
 	Was    string        `json:"was,omitempty"` // the former name of an object that is renamed
 	Fields []FieldChange `json:"fields,omitempty"`
+	Ends   *Ended        `json:"ends,omitempty"`
 
 	id    string // of the object
 	first bool   // it has to come before others of its kind
@@ -67,7 +74,15 @@ type Change struct {
 type Plan struct {
 	Organization string   `json:"organization"`
 	Changes      []Change `json:"changes"`
+	// Taken counts the objects that are, from now on, managed by files and were made otherwise.
+	Taken int `json:"taken_over"`
+
+	add, remove []storage.DeclaredObject // marks
+	made        *planner
 }
+
+// idle reports whether nothing is to be written.
+func (p *Plan) idle() bool { return len(p.Changes)+len(p.add)+len(p.remove) == 0 }
 
 // Options are the surroundings in which files are applied.
 type Options struct {
@@ -76,10 +91,14 @@ type Options struct {
 	Now     func() time.Time
 	By      string // id of the user who applies; "" for a command line
 	MaxMeta int    // bytes of a server's meta
+	Prune   bool   // end what former files declared and these do not
 	Entries entryedit.Rules
 	Models  *accounts.Base // the configuration's models and the kinds of providers
 	// Secret returns the value of a reference.
 	Secret func(reference string) (seal.Secret, error)
+	// Ending returns a context in which servers are deleted, and what is called when that is done. nil: nobody could tell
+	// third parties that tokens end, so that the store deletes no server with such tokens.
+	Ending func(ctx context.Context) (context.Context, func(ctx context.Context, deleted []storage.DeletedServer))
 	// Issuer returns the issuer that stands for the named one in the store; "" names the default.
 	Issuer func(named string) (issuer string, known bool)
 	// Organization finds the organization of a document by its id or slug; "" stands for the only one.
@@ -116,7 +135,7 @@ func Run(ctx context.Context, o Options, files []File, dry bool) ([]Plan, error)
 	}
 	var done []string
 	for i, g := range groups {
-		if dry || len(plans[i].Changes) == 0 {
+		if dry || plans[i].idle() {
 			continue
 		}
 		if plans[i], err = o.apply(ctx, g); err != nil {
@@ -174,6 +193,10 @@ func (o *Options) apply(ctx context.Context, g *group) (plan Plan, err error) {
 	if err != nil {
 		return Plan{}, err
 	}
+	told := func(context.Context, []storage.DeletedServer) {}
+	if o.Ending != nil {
+		ctx, told = o.Ending(ctx)
+	}
 	var at *Change
 	err = o.Store.Together(ctx, g.id, func(ctx context.Context) error {
 		at = nil
@@ -188,8 +211,20 @@ func (o *Options) apply(ctx context.Context, g *group) (plan Plan, err error) {
 			return err
 		}
 		at = nil // nobody knows what a commit that fails has stored
-		return nil
+		if len(plan.add)+len(plan.remove) == 0 {
+			return nil
+		}
+		return o.Store.SetDeclared(ctx, g.id, plan.add, plan.remove)
 	})
+	if err == nil {
+		told(ctx, plan.made.ended)
+	}
+	if errors.Is(err, storage.ErrNoEnding) {
+		err = errors.New("users are connected to it, and only a running gateway can tell the third party that their tokens end: apply the files with --url")
+	}
+	if taken := new(storage.ConflictError); errors.As(err, &taken) && taken.Field == "in_use" {
+		err = fmt.Errorf("models that stay refer to it: %w", err)
+	}
 	if err != nil && at != nil {
 		err = fmt.Errorf("nothing%s was changed: %s %q: %w", of(g), at.Kind, at.Name, err)
 	}
@@ -245,6 +280,9 @@ func entryOf(c Change, e storage.AuditEntry) (storage.AuditEntry, error) {
 		return e, err
 	}
 	e.ID, e.Event = id.String(), c.Kind+"."+string(c.Action)
+	if c.Kind == kindPolicy && c.Action == Delete {
+		e.Event = kindPolicy + "." + string(Update) // it becomes archived
+	}
 	e.Detail = map[string]any{"id": c.id, "name": c.Name, "declared": true}
 	if c.Was != "" {
 		e.Detail["was"] = c.Was
@@ -256,7 +294,7 @@ func entryOf(c Change, e storage.AuditEntry) (storage.AuditEntry, error) {
 	if fields != nil {
 		e.Detail["fields"] = fields
 	}
-	if c.Kind == "server" {
+	if c.Kind == kindServer {
 		e.ServerID = c.id
 	}
 	return e, nil
@@ -274,6 +312,10 @@ type planner struct {
 
 	entriesDeclared map[string]bool // slugs
 	scopes          scopesDeclared
+	managed         map[storage.DeclaredObject]bool // by these files
+	used            map[storage.DeclaredObject]bool // by these files
+	ended           []storage.DeletedServer
+	loose           bool // aliases that end have lost their fallbacks
 	changes         []Change
 	problems        Problems
 }
@@ -286,7 +328,7 @@ func (o *Options) plan(ctx context.Context, g *group) (Plan, Problems, error) {
 	p := &planner{
 		Options: o, state: present, now: o.Now().UTC(), names: present.names(), former: present.names(),
 		external: make(map[string]string), policyNames: make(map[string]bool), entriesDeclared: make(map[string]bool),
-		scopes: scopesDeclared{make(map[limitKey]bool), make(map[storage.BudgetTarget]bool)},
+		managed: make(map[storage.DeclaredObject]bool), used: make(map[storage.DeclaredObject]bool), scopes: scopesDeclared{make(map[limitKey]bool), make(map[storage.BudgetTarget]bool)},
 	}
 	var documents []*document
 	for _, d := range g.documents {
@@ -321,8 +363,19 @@ func (o *Options) plan(ctx context.Context, g *group) (Plan, Problems, error) {
 			p.problems = append(p.problems, d.placed(err)...)
 		}
 	}
+	if o.Prune && len(p.problems) == 0 {
+		if err := p.planEnds(ctx); err != nil {
+			return Plan{}, nil, fmt.Errorf("counting what would end: %w", err)
+		}
+	}
 	slices.SortStableFunc(p.changes, func(a, b Change) int { return rank(a) - rank(b) })
-	plan := Plan{Organization: g.named, Changes: p.changes}
+	plan := Plan{Organization: g.named, Changes: p.changes, made: p}
+	plan.add, plan.remove = p.marks()
+	for _, d := range plan.add {
+		if _, there := p.nameOf(d); there {
+			plan.Taken++
+		}
+	}
 	if plan.Changes == nil {
 		plan.Changes = []Change{}
 	}
@@ -351,10 +404,17 @@ func (p *planner) planDocument(d *document, whole *validate.Object, all declared
 	whole.Only()
 }
 
-// rank orders changes: what others name comes first, and a policy that lets agents go before those that take them.
+// rank orders changes: what others name comes first, and a policy that lets agents go before those that take them. What ends comes last,
+// in the opposite order.
 func rank(c Change) int {
-	n := 2 * slices.Index([]string{kindEntry, "server", "agent", "policy", kindProvider, kindMapping, kindSmart, kindLimit, kindBudget}, c.Kind)
-	if !c.first {
+	kinds := []string{kindEntry, kindServer, kindAgent, kindPolicy, kindProvider, kindMapping, kindSmart, kindLimit, kindBudget}
+	n := 2 * slices.Index(kinds, c.Kind)
+	switch {
+	case c.Action == Delete && c.Kind == kindPolicy:
+		return -1 // a new one may take its place
+	case c.Action == Delete:
+		return 4*len(kinds) - n
+	case !c.first:
 		n++
 	}
 	return n

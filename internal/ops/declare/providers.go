@@ -32,6 +32,7 @@ func (p *planner) findProviders(documents []*document) map[*yaml.Node]found[stor
 func (p *planner) providerID(d *document, n *yaml.Node, path string) string {
 	for id, name := range p.names.providerOf {
 		if strings.EqualFold(name, n.Value) {
+			p.uses(kindProvider, id)
 			return id
 		}
 	}
@@ -83,6 +84,7 @@ func (p *planner) planProviders(d *document, whole *validate.Object, all map[*ya
 }
 
 func (p *planner) planProvider(o *validate.Object, v storage.LLMProvider, f found[storage.LLMProvider]) {
+	p.manages(kindProvider, v.ID)
 	if f.present == nil || !strings.EqualFold(f.present.Name, v.Name) {
 		for _, name := range p.configured.Providers {
 			if strings.EqualFold(name, v.Name) {

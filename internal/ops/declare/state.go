@@ -25,10 +25,12 @@ type state struct {
 	budgets      []storage.Budget
 	subjects     map[storage.Scope]string // names of users and API keys
 	keys         []storage.APIKey
+	declared     []storage.DeclaredObject
+	byKind       map[string]map[string]string // names by ids
 }
 
 func readState(ctx context.Context, store storage.Store, configured storage.ConfiguredModels, organization string, now time.Time) (*state, error) {
-	s := &state{organization: organization, configured: configured, entries: make(map[string]storage.DirectoryEntry)}
+	s := &state{organization: organization, configured: configured, byKind: make(map[string]map[string]string), entries: make(map[string]storage.DirectoryEntry)}
 	servers, err := store.Servers(ctx, storage.ServerFilter{OrganizationID: organization, Now: now})
 	if err != nil {
 		return nil, fmt.Errorf("reading servers: %w", err)
@@ -56,6 +58,9 @@ func readState(ctx context.Context, store storage.Store, configured storage.Conf
 	}
 	for _, e := range entries.Items {
 		s.entries[e.Slug] = e
+	}
+	if s.declared, err = store.Declared(ctx, organization); err != nil {
+		return nil, fmt.Errorf("reading what files declare: %w", err)
 	}
 	return s, s.readModels(ctx, store)
 }

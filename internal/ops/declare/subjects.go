@@ -188,6 +188,9 @@ func (p *planner) subjectID(ctx context.Context, d *document, n *yaml.Node, path
 	}
 	switch len(ids) {
 	case 1:
+		if kind == storage.ScopeMCPServer {
+			p.uses(kindServer, ids[0])
+		}
 		return ids[0], nil
 	case 0:
 		p.wrong(d, n, path, fmt.Sprintf("there is no %s of the name %q", what, n.Value))
