@@ -140,6 +140,11 @@ func TestDeclared(t *testing.T) {
 		t.Errorf("the gateway that runs has %s", seen.body)
 	}
 
+	for _, list := range []string{"providers", "model-mappings", "smart-models", "rate-limits", "budgets"} {
+		if seen := g.api(g.token(acme), http.MethodGet, "/api/llm-gateway/admin/"+list, nil); !strings.Contains(string(seen.body), `"managed_by_file":true`) {
+			t.Errorf("%s do not say that a file has them: %s", list, seen.body)
+		}
+	}
 	fewer := g.file("fewer.yaml", strings.Replace(text[:strings.Index(text, "rate_limits:")], "agents: [robot]", "agents: []", 1))
 	g.api(g.token(acme), http.MethodPost, "/api/llm-gateway/admin/rate-limits", members{"name": "by hand", "scope_type": "org", "requests_per_minute": 1000})
 	g.wantDeclared(2, "1 to change", on("diff", fewer)...)

@@ -3,6 +3,7 @@ package gatewayapi
 import (
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/llm/llmedit"
+	"github.com/durward-gateway/durward/internal/ops/declare"
 	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
@@ -26,7 +27,8 @@ type budgetView struct {
 	UpdatedAt      routes.Instant       `json:"updated_at"`
 	PeriodStart    routes.Instant       `json:"period_start"`
 	Spent          llmedit.Amount       `json:"spent"`
-	Subjects       *int                 `json:"subjects"` // number of subjects that spent something; null for pools
+	Subjects       *int                 `json:"subjects"`                  // number of subjects that spent something; null for pools
+	ManagedByFile  bool                 `json:"managed_by_file,omitempty"` // an applied file declares it
 }
 
 // viewBudgets returns the views of budgets with the spent amounts.
@@ -40,7 +42,8 @@ func (q *request) viewBudgets(budgets ...storage.Budget) ([]budgetView, error) {
 	return views(budgets, func(b storage.Budget) budgetView {
 		start := b.Period.Start(now)
 		v := budgetView{
-			ID: b.ID, OrganizationID: b.OrganizationID, Name: b.Name, ScopeType: b.Scope.Type, ScopeID: routes.Optional(b.Scope.ID),
+			ManagedByFile: q.ManagedByFile(declare.KindBudget, b.ID),
+			ID:            b.ID, OrganizationID: b.OrganizationID, Name: b.Name, ScopeType: b.Scope.Type, ScopeID: routes.Optional(b.Scope.ID),
 			ScopeValue: routes.Optional(b.Scope.Value), Period: b.Period, Amount: llmedit.Amount(b.Amount), AlertPercent: b.AlertPercent,
 			HardStop: b.HardStop, Enabled: b.Enabled, CreatedAt: routes.Instant(b.CreatedAt), UpdatedAt: routes.Instant(b.UpdatedAt),
 			PeriodStart: routes.Instant(start),

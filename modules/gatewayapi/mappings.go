@@ -3,6 +3,7 @@ package gatewayapi
 import (
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/llm/llmedit"
+	"github.com/durward-gateway/durward/internal/ops/declare"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -25,11 +26,13 @@ type mappingView struct {
 	MaxOutput      *int64         `json:"max_output_tokens"` // null: the gateway's
 	CreatedAt      routes.Instant `json:"created_at"`
 	UpdatedAt      routes.Instant `json:"updated_at"`
+	ManagedByFile  bool           `json:"managed_by_file,omitempty"` // an applied file declares it
 }
 
-func viewMapping(m storage.ModelMapping) mappingView {
+func (q *request) viewMapping(m storage.ModelMapping) mappingView {
 	v := mappingView{
-		ID: m.ID, OrganizationID: m.OrganizationID, Alias: m.Alias, Description: m.Description,
+		ManagedByFile: q.ManagedByFile(declare.KindMapping, m.ID),
+		ID:            m.ID, OrganizationID: m.OrganizationID, Alias: m.Alias, Description: m.Description,
 		Targets: views(m.Targets, func(t storage.ModelTarget) targetView {
 			return targetView{t.ProviderID, t.Model, t.Weight, viewTimeouts(t.Timeouts)}
 		}),
@@ -46,7 +49,7 @@ func listMappings(q *request) (any, error) {
 		return nil, err
 	}
 	all, err := q.Core.Store.ModelSet(q.Context(), q.Organization())
-	return views(all.Mappings, viewMapping), err
+	return views(all.Mappings, q.viewMapping), err
 }
 
 func getMapping(q *request) (any, error) {
@@ -57,7 +60,7 @@ func getMapping(q *request) (any, error) {
 	if err != nil {
 		return nil, routes.Missing(err, errNoMapping)
 	}
-	return viewMapping(m), nil
+	return q.viewMapping(m), nil
 }
 
 func createMapping(q *request) (any, error) {
@@ -73,7 +76,7 @@ func createMapping(q *request) (any, error) {
 	if err := q.Core.Store.CreateModelMapping(q.Context(), q.configured(), m); err != nil {
 		return nil, answered(err, errNoMapping)
 	}
-	return viewMapping(m), nil
+	return q.viewMapping(m), nil
 }
 
 func updateMapping(q *request) (any, error) {
@@ -89,7 +92,7 @@ func updateMapping(q *request) (any, error) {
 	if err != nil {
 		return nil, answered(err, errNoMapping)
 	}
-	return viewMapping(m), nil
+	return q.viewMapping(m), nil
 }
 
 func deleteMapping(q *request) (any, error) {

@@ -6,6 +6,7 @@ import (
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/llm/llmedit"
+	"github.com/durward-gateway/durward/internal/ops/declare"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -41,6 +42,7 @@ type providerView struct {
 	StreamOptions  string          `json:"stream_options"` // auto or off
 	CreatedAt      *routes.Instant `json:"created_at"`
 	UpdatedAt      *routes.Instant `json:"updated_at"`
+	ManagedByFile  bool            `json:"managed_by_file,omitempty"` // an applied file declares it
 }
 
 func viewStreamOptions(none bool) string {
@@ -50,9 +52,10 @@ func viewStreamOptions(none bool) string {
 	return accounts.StreamOptionsAuto
 }
 
-func viewProvider(p storage.LLMProvider) providerView {
+func (q *request) viewProvider(p storage.LLMProvider) providerView {
 	return providerView{
-		ID: p.ID, OrganizationID: &p.OrganizationID, Name: p.Name, Kind: p.Kind, Source: storage.SourceCustom, BaseURL: routes.Optional(p.BaseURL),
+		ManagedByFile: q.ManagedByFile(declare.KindProvider, p.ID),
+		ID:            p.ID, OrganizationID: &p.OrganizationID, Name: p.Name, Kind: p.Kind, Source: storage.SourceCustom, BaseURL: routes.Optional(p.BaseURL),
 		HasSecret: p.SealedSecret != nil, Timeouts: viewTimeouts(p.Timeouts), StreamOptions: viewStreamOptions(p.NoStreamOptions), CreatedAt: (*routes.Instant)(&p.CreatedAt), UpdatedAt: (*routes.Instant)(&p.UpdatedAt),
 	}
 }
@@ -86,7 +89,7 @@ func listProviders(q *request) (any, error) {
 		return nil, err
 	}
 	all, err := q.Core.Store.ModelSet(q.Context(), q.Organization())
-	return append(views(all.Providers, viewProvider), views(q.Core.Accounts.ConfiguredAccounts(), viewConfiguredProvider)...), err
+	return append(views(all.Providers, q.viewProvider), views(q.Core.Accounts.ConfiguredAccounts(), viewConfiguredProvider)...), err
 }
 
 func getProvider(q *request) (any, error) {
@@ -100,7 +103,7 @@ func getProvider(q *request) (any, error) {
 	if err != nil {
 		return nil, routes.Missing(err, errNoProvider)
 	}
-	return viewProvider(p), nil
+	return q.viewProvider(p), nil
 }
 
 func createProvider(q *request) (any, error) {
@@ -120,7 +123,7 @@ func createProvider(q *request) (any, error) {
 	if err := q.Core.Store.CreateLLMProvider(q.Context(), q.configured(), p); err != nil {
 		return nil, answered(err, errNoProvider)
 	}
-	return viewProvider(p), nil
+	return q.viewProvider(p), nil
 }
 
 func updateProvider(q *request) (any, error) {
@@ -135,7 +138,7 @@ func updateProvider(q *request) (any, error) {
 	if err != nil {
 		return nil, answered(err, q.noProvider())
 	}
-	return viewProvider(p), nil
+	return q.viewProvider(p), nil
 }
 
 func deleteProvider(q *request) (any, error) {

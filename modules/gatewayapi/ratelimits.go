@@ -5,6 +5,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/llm/llmedit"
+	"github.com/durward-gateway/durward/internal/ops/declare"
 	"github.com/durward-gateway/durward/internal/ratelimit/limit"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
@@ -24,11 +25,13 @@ type limitView struct {
 	TokensPerMinute   *int64              `json:"tokens_per_minute"`
 	CreatedAt         routes.Instant      `json:"created_at"`
 	UpdatedAt         routes.Instant      `json:"updated_at"`
+	ManagedByFile     bool                `json:"managed_by_file,omitempty"` // an applied file declares it
 }
 
-func viewLimit(l storage.RateLimit) limitView {
+func (q *request) viewLimit(l storage.RateLimit) limitView {
 	return limitView{
-		ID: l.ID, OrganizationID: l.OrganizationID, Name: l.Name, ScopeType: l.Scope.Type, ScopeID: routes.Optional(l.Scope.ID),
+		ManagedByFile: q.ManagedByFile(declare.KindLimit, l.ID),
+		ID:            l.ID, OrganizationID: l.OrganizationID, Name: l.Name, ScopeType: l.Scope.Type, ScopeID: routes.Optional(l.Scope.ID),
 		ScopeValue: routes.Optional(l.Scope.Value), TrafficType: l.Traffic, Enabled: l.Enabled, RequestsPerMinute: l.RequestsPerMinute,
 		TokensPerMinute: l.TokensPerMinute, CreatedAt: routes.Instant(l.CreatedAt), UpdatedAt: routes.Instant(l.UpdatedAt),
 	}
@@ -39,14 +42,14 @@ func listLimits(q *request) (any, error) {
 		return nil, err
 	}
 	limits, err := q.Core.Store.RateLimits(q.Context(), q.Organization())
-	return views(limits, viewLimit), err
+	return views(limits, q.viewLimit), err
 }
 
 var rateLimits = scoped[storage.RateLimit]{
 	unknown: errNoLimit,
 	new:     llmedit.NewLimit,
 	read:    func(o *validate.Object, create bool) edit[storage.RateLimit] { return llmedit.ReadLimit(o, create) },
-	view:    func(_ *request, l storage.RateLimit) (any, error) { return viewLimit(l), nil },
+	view:    func(q *request, l storage.RateLimit) (any, error) { return q.viewLimit(l), nil },
 	fields:  func(l *storage.RateLimit) scopedFields { return scopedFields{&l.ID, &l.UpdatedAt, l.Scope} },
 
 	get: storage.Store.RateLimit, create: storage.Store.CreateRateLimit, update: storage.Store.UpdateRateLimit, remove: storage.Store.DeleteRateLimit,
@@ -79,7 +82,7 @@ type subjectView struct {
 
 func (q *request) viewStatus(s limit.Status) limitStatusView {
 	v := limitStatusView{
-		Policy: viewLimit(s.Limit), RequestsUsed: s.Requests.Used, RequestsLimit: s.Requests.Limit, RequestsPercentage: s.Requests.Percentage,
+		Policy: q.viewLimit(s.Limit), RequestsUsed: s.Requests.Used, RequestsLimit: s.Requests.Limit, RequestsPercentage: s.Requests.Percentage,
 		TokensUsed: s.Tokens.Used, TokensLimit: s.Tokens.Limit, TokensPercentage: s.Tokens.Percentage, Degraded: s.Degraded,
 	}
 	if s.Apart {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/llm/llmedit"
+	"github.com/durward-gateway/durward/internal/ops/declare"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -26,12 +27,14 @@ type smartView struct {
 	Sticky                  bool                `json:"sticky"`
 	CreatedAt               routes.Instant      `json:"created_at"`
 	UpdatedAt               routes.Instant      `json:"updated_at"`
-	Warnings                []string            `json:"warnings,omitempty"` // where one is saved
+	Warnings                []string            `json:"warnings,omitempty"`        // where one is saved
+	ManagedByFile           bool                `json:"managed_by_file,omitempty"` // an applied file declares it
 }
 
-func viewSmart(m storage.SmartModel) smartView {
+func (q *request) viewSmart(m storage.SmartModel) smartView {
 	return smartView{
-		ID: m.ID, OrganizationID: m.OrganizationID, Alias: m.Alias, Description: m.Description, Enabled: m.Enabled,
+		ManagedByFile: q.ManagedByFile(declare.KindSmart, m.ID),
+		ID:            m.ID, OrganizationID: m.OrganizationID, Alias: m.Alias, Description: m.Description, Enabled: m.Enabled,
 		Determiner: routes.Optional(m.DeterminerAlias), Slots: routes.List(m.Slots), Breakpoints: routes.List(m.Breakpoints),
 		DeterminerInputMaxChars: m.DeterminerInputMaxChars, DefaultSlot: m.DefaultSlot, Sticky: m.Sticky,
 		CreatedAt: routes.Instant(m.CreatedAt), UpdatedAt: routes.Instant(m.UpdatedAt),
@@ -39,8 +42,8 @@ func viewSmart(m storage.SmartModel) smartView {
 }
 
 // savedSmart returns the view of a smart model that was just saved, with warnings about it.
-func savedSmart(m storage.SmartModel) smartView {
-	v := viewSmart(m)
+func (q *request) savedSmart(m storage.SmartModel) smartView {
+	v := q.viewSmart(m)
 	if m.DefaultSlot < len(m.Breakpoints) {
 		v.Warnings = append(v.Warnings, fmt.Sprintf(textDefaultBelowReached, m.DefaultSlot))
 	}
@@ -52,7 +55,7 @@ func listSmart(q *request) (any, error) {
 		return nil, err
 	}
 	all, err := q.Core.Store.ModelSet(q.Context(), q.Organization())
-	return views(all.Smart, viewSmart), err
+	return views(all.Smart, q.viewSmart), err
 }
 
 func getSmart(q *request) (any, error) {
@@ -63,7 +66,7 @@ func getSmart(q *request) (any, error) {
 	if err != nil {
 		return nil, routes.Missing(err, errNoSmart)
 	}
-	return viewSmart(m), nil
+	return q.viewSmart(m), nil
 }
 
 func createSmart(q *request) (any, error) {
@@ -78,7 +81,7 @@ func createSmart(q *request) (any, error) {
 	if err := q.Core.Store.CreateSmartModel(q.Context(), q.configured(), m); err != nil {
 		return nil, answered(err, errNoSmart)
 	}
-	return savedSmart(m), nil
+	return q.savedSmart(m), nil
 }
 
 // presentSmart returns the smart model in the path. No model has an id that is not a uuid.
@@ -111,7 +114,7 @@ func updateSmart(q *request) (any, error) {
 	if err != nil {
 		return nil, answered(err, errNoSmart)
 	}
-	return savedSmart(m), nil
+	return q.savedSmart(m), nil
 }
 
 func deleteSmart(q *request) (any, error) {

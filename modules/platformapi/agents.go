@@ -8,6 +8,7 @@ import (
 
 	"github.com/durward-gateway/durward/internal/api/validate"
 	"github.com/durward-gateway/durward/internal/identity/agentedit"
+	"github.com/durward-gateway/durward/internal/ops/declare"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
 )
@@ -24,7 +25,7 @@ func listAgents(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return viewPage(filter.Page, page, viewAgent), nil
+	return viewPage(filter.Page, page, q.viewAgent), nil
 }
 
 func getAgent(q *request) (any, error) {
@@ -36,7 +37,7 @@ func getAgent(q *request) (any, error) {
 	if err != nil {
 		return nil, routes.Missing(err, errNoAgent)
 	}
-	return viewAgent(a), nil
+	return q.viewAgent(a), nil
 }
 
 type agentCountsView struct {
@@ -86,14 +87,14 @@ func createAgent(q *request) (any, error) {
 	if adopted != "" {
 		a.Application.ID = adopted
 		a, err = q.Core.Store.AdoptApplication(q.Context(), a)
-		return agentAnswer(a, routes.Missing(err, errNoApplication))
+		return q.agentAnswer(a, routes.Missing(err, errNoApplication))
 	}
 	if id, err = uuid.NewV7(); err != nil {
 		return nil, err
 	}
 	a.Application.ID, a.Application.OrganizationID = id.String(), a.OrganizationID
 	a.Application.CreatedAt, a.Application.UpdatedAt = now, now
-	return agentAnswer(a, q.Core.Store.CreateAgent(q.Context(), a))
+	return q.agentAnswer(a, q.Core.Store.CreateAgent(q.Context(), a))
 }
 
 // issuer reads the issuer of a client's tokens: the gateway where it logs users in, or an identity provider.
@@ -127,14 +128,14 @@ func (q *request) knownIssuer(named string) (issuer string, known bool) {
 	return "", false
 }
 
-func agentAnswer(a storage.Agent, err error) (any, error) {
+func (q *request) agentAnswer(a storage.Agent, err error) (any, error) {
 	switch {
 	case errors.Is(err, storage.ErrConflict):
 		return nil, routes.Conflict("external_id", "This application is an agent already")
 	case err != nil:
 		return nil, err
 	}
-	return viewAgent(a), nil
+	return q.viewAgent(a), nil
 }
 
 // updateAgent changes what administrators say about an agent. The client whose tokens it stands for stays the same: policies
@@ -165,7 +166,7 @@ func updateAgent(q *request) (any, error) {
 	if err != nil {
 		return nil, routes.Missing(err, errNoAgent)
 	}
-	return viewAgent(a), nil
+	return q.viewAgent(a), nil
 }
 
 // deleteAgent deletes an agent, removes it from the policies that name it, and archives those that named no other
@@ -208,12 +209,14 @@ type agentView struct {
 	WriteConfirmationsRequired bool                    `json:"write_confirmations_required"`
 	LLMGatewayEnabled          bool                    `json:"llm_gateway_enabled"`
 	ApprovalChannel            storage.ApprovalChannel `json:"approval_channel"`
+	ManagedByFile              bool                    `json:"managed_by_file,omitempty"` // an applied file declares it
 }
 
-func viewAgent(a storage.Agent) agentView {
+func (q *request) viewAgent(a storage.Agent) agentView {
 	of := a.Application
 	return agentView{
-		ID: a.ID, CreatedAt: routes.Instant(a.CreatedAt), UpdatedAt: routes.Instant(a.UpdatedAt), OrganizationID: a.OrganizationID,
+		ManagedByFile: q.ManagedByFile(declare.KindAgent, a.ID),
+		ID:            a.ID, CreatedAt: routes.Instant(a.CreatedAt), UpdatedAt: routes.Instant(a.UpdatedAt), OrganizationID: a.OrganizationID,
 		ApplicationID: of.ID, Type: a.Type(),
 		Application: applicationView{
 			ID: of.ID, CreatedAt: routes.Instant(of.CreatedAt), UpdatedAt: routes.Instant(of.UpdatedAt), Name: of.Name, Description: of.Description,

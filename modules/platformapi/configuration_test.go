@@ -46,3 +46,21 @@ func TestConfiguration(t *testing.T) {
 		t.Errorf("with an unknown issuer: %s", known.body)
 	}
 }
+
+// TestManagedByFile checks that objects say whether an applied file declares them.
+func TestManagedByFile(t *testing.T) {
+	a := newAPI(t)
+	a.server(a.adam, "Hand", a.entry(a.adam, nil))
+	const text = "directory: [{name: Filed, slug: filed, url: 'https://filed.example.com/mcp', provider: none}]\n" +
+		"servers: [{name: File, directory: filed}]\nagents: [{name: filed, external_id: filed-1}]\npolicies: [{name: filed, server: File}]\n"
+	a.do(a.adam, http.MethodPost, "/api/configuration/apply", object{"files": []object{{"name": "a.yaml", "text": text}}}).want(200)
+	for path, want := range map[string]int{"/api/servers": 1, "/api/server-directory": 1, "/api/agents": 1, "/api/v2/policies": 1} {
+		if got := strings.Count(a.do(a.adam, http.MethodGet, path, nil).body, `"managed_by_file":true`); got != want {
+			t.Errorf("%s shows %d, not %d", path, got, want)
+		}
+	}
+	applied := a.do(a.adam, http.MethodPost, "/api/configuration/plan", object{"files": []object{{"name": "a.yaml", "text": "{}"}}, "prune": true})
+	if !strings.Contains(applied.body, `"action":"delete","kind":"server","name":"File","ends":{"connections":0,"keys":0}`) {
+		t.Errorf("planned %s", applied.body)
+	}
+}

@@ -24,7 +24,7 @@ func listEntries(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return viewPage(filter.Page, page, viewEntry), nil
+	return viewPage(filter.Page, page, q.viewEntry), nil
 }
 
 func getEntry(q *request) (any, error) {
@@ -36,7 +36,7 @@ func getEntry(q *request) (any, error) {
 	if err != nil {
 		return nil, routes.Missing(err, errNoEntry)
 	}
-	return viewEntry(e), nil
+	return q.viewEntry(e), nil
 }
 
 func createEntry(q *request) (any, error) {
@@ -57,7 +57,7 @@ func createEntry(q *request) (any, error) {
 	}); err != nil {
 		return nil, entryConflict(err)
 	}
-	return viewEntry(e), nil
+	return q.viewEntry(e), nil
 }
 
 func updateEntry(q *request) (any, error) {
@@ -87,7 +87,7 @@ func updateEntry(q *request) (any, error) {
 	if err := serveredit.Activate(q.Context(), q.Core.Store, e, q.handler.now()); err != nil {
 		return nil, err
 	}
-	return viewEntry(e), nil
+	return q.viewEntry(e), nil
 }
 
 func (q *request) entryRules() entryedit.Rules {

@@ -28,7 +28,7 @@ func listPolicies(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return viewPage(filter.Page, page, viewPolicyItem), nil
+	return viewPage(filter.Page, page, q.viewPolicyItem), nil
 }
 
 func getPolicy(q *request) (any, error) {

@@ -48,7 +48,7 @@ func savePolicy(q *request) (any, error) {
 	if !target.found {
 		made, err := q.storePolicy(&edit)
 		if err == nil {
-			return savedPolicy{Policy: viewPolicy(made), Created: true, Warnings: q.policyWarnings(&made.Policy)}, nil
+			return savedPolicy{Policy: q.viewPolicy(made), Created: true, Warnings: q.policyWarnings(&made.Policy)}, nil
 		}
 		if !takenName(err) {
 			return nil, policyRefusal(err, &edit)
@@ -62,7 +62,7 @@ func savePolicy(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return savedPolicy{Policy: viewPolicy(p), Warnings: q.policyWarnings(&p.Policy)}, nil
+	return savedPolicy{Policy: q.viewPolicy(p), Warnings: q.policyWarnings(&p.Policy)}, nil
 }
 
 func takenName(err error) bool {

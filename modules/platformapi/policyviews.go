@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/durward-gateway/durward/internal/ops/declare"
 	"github.com/durward-gateway/durward/internal/policy/engine"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
@@ -32,15 +33,17 @@ type policyView struct {
 	CreatedByName    string               `json:"created_by_user_name"`
 	UpdatedBy        string               `json:"updated_by_user_id"`
 	UpdatedByName    string               `json:"updated_by_user_name"`
+	ManagedByFile    bool                 `json:"managed_by_file,omitempty"` // an applied file declares it
 }
 
-func viewPolicy(p storage.PolicyView) policyView {
+func (q *request) viewPolicy(p storage.PolicyView) policyView {
 	list := p.Rules
 	if list == nil {
 		list = []storage.Rule{}
 	}
 	return policyView{
-		ID: p.ID, OrganizationID: p.OrganizationID, Name: p.Name, Description: p.Description, SupportContact: p.SupportContact,
+		ManagedByFile: q.ManagedByFile(declare.KindPolicy, p.ID),
+		ID:            p.ID, OrganizationID: p.OrganizationID, Name: p.Name, Description: p.Description, SupportContact: p.SupportContact,
 		Tags: routes.List(p.Tags), Status: p.Status, ServerID: p.ServerID, ServerName: p.ServerName,
 		ApplicationIDs: routes.List(p.ApplicationIDs), ApplicationNames: routes.List(p.ApplicationNames), Rules: list, RulesCount: len(list),
 		Shadow: p.Shadow, Revision: p.Revision, CreatedAt: routes.Instant(p.CreatedAt), UpdatedAt: routes.Instant(p.UpdatedAt),
@@ -55,7 +58,7 @@ type wrappedPolicy struct {
 }
 
 func (q *request) wrap(p storage.PolicyView) wrappedPolicy {
-	return wrappedPolicy{viewPolicy(p), q.policyWarnings(&p.Policy)}
+	return wrappedPolicy{q.viewPolicy(p), q.policyWarnings(&p.Policy)}
 }
 
 // savedPolicy is the body of create-or-update.
@@ -93,11 +96,13 @@ type policyItem struct {
 	UpdatedByName    string               `json:"updated_by_user_name"`
 	Description      string               `json:"description"`
 	RulesCount       int                  `json:"rules_count"`
+	ManagedByFile    bool                 `json:"managed_by_file,omitempty"` // an applied file declares it
 }
 
-func viewPolicyItem(p storage.PolicyView) policyItem {
+func (q *request) viewPolicyItem(p storage.PolicyView) policyItem {
 	return policyItem{
-		ID: p.ID, Name: p.Name, Status: p.Status, ServerID: p.ServerID, UpdatedAt: routes.Instant(p.UpdatedAt), UpdatedBy: p.UpdatedBy,
+		ManagedByFile: q.ManagedByFile(declare.KindPolicy, p.ID),
+		ID:            p.ID, Name: p.Name, Status: p.Status, ServerID: p.ServerID, UpdatedAt: routes.Instant(p.UpdatedAt), UpdatedBy: p.UpdatedBy,
 		ServerName: p.ServerName, ApplicationIDs: routes.List(p.ApplicationIDs), ApplicationNames: routes.List(p.ApplicationNames),
 		Tags: routes.List(p.Tags), UpdatedByName: p.UpdatedByName, Description: p.Description, RulesCount: len(p.Rules),
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/durward-gateway/durward/internal/credential/directory"
 	"github.com/durward-gateway/durward/internal/credential/entryedit"
 	"github.com/durward-gateway/durward/internal/credential/serveredit"
+	"github.com/durward-gateway/durward/internal/ops/declare"
 	"github.com/durward-gateway/durward/modules/app/paths"
 	"github.com/durward-gateway/durward/modules/app/routes"
 	"github.com/durward-gateway/durward/storage"
@@ -40,6 +41,7 @@ type serverView struct {
 	UpdatedAt        routes.Instant           `json:"updated_at"`
 	LastSeenAt       *routes.Instant          `json:"last_seen_at"`
 	LastError        *string                  `json:"last_error"`
+	ManagedByFile    bool                     `json:"managed_by_file,omitempty"` // an applied file declares it
 }
 
 func (q *request) serverView(s storage.ServerView) serverView {
@@ -48,7 +50,8 @@ func (q *request) serverView(s storage.ServerView) serverView {
 		problem = routes.Optional(s.LastError)
 	}
 	return serverView{
-		ID: s.ID, Name: s.Name, Slug: s.Slug, ConnectionStatus: s.ConnectionStatus, Provider: routes.Optional(s.Entry.Name), URL: routes.Optional(s.Entry.URL),
+		ManagedByFile: q.ManagedByFile(declare.KindServer, s.ID),
+		ID:            s.ID, Name: s.Name, Slug: s.Slug, ConnectionStatus: s.ConnectionStatus, Provider: routes.Optional(s.Entry.Name), URL: routes.Optional(s.Entry.URL),
 		Status: s.Status, DirectoryID: s.DirectoryID, Scopes: routes.List(s.Entry.Scopes), ClientID: routes.Optional(serveredit.Obfuscated(s.ClientID)),
 		ProxyURL: q.Core.PublicURL + paths.MCPPrefix + s.Slug, OrganizationID: s.OrganizationID, Meta: document(s.Meta),
 		CreatedAt: routes.Instant(s.CreatedAt), UpdatedAt: routes.Instant(s.UpdatedAt),
@@ -104,11 +107,13 @@ type entryView struct {
 	Meta                json.RawMessage   `json:"meta"`
 	CreatedAt           routes.Instant    `json:"created_at"`
 	UpdatedAt           routes.Instant    `json:"updated_at"`
+	ManagedByFile       bool              `json:"managed_by_file,omitempty"` // an applied file declares it
 }
 
-func viewEntry(e storage.DirectoryEntry) entryView {
+func (q *request) viewEntry(e storage.DirectoryEntry) entryView {
 	return entryView{
-		ID: e.ID, Name: e.Name, Description: e.Description, Icon: e.Icon, Slug: e.Slug, OrganizationID: routes.Optional(e.OrganizationID),
+		ManagedByFile: q.ManagedByFile(declare.KindEntry, e.ID),
+		ID:            e.ID, Name: e.Name, Description: e.Description, Icon: e.Icon, Slug: e.Slug, OrganizationID: routes.Optional(e.OrganizationID),
 		URL: e.URL, Protocol: e.Protocol, Source: e.Source, Provider: e.Provider, AuthParams: authParamsView(e.AuthParams),
 		Scopes: routes.List(e.Scopes), OAuth: endpointsView(e.OAuth), Public: e.Public, RequiresAuth: e.RequiresAuth,
 		Categories: routes.List(e.Categories), EventsURL: e.EventsURL, Meta: document(e.Meta),

@@ -85,7 +85,7 @@ func (p *planner) planAgents(d *document, whole *validate.Object, found map[*yam
 		a.ID, a.OrganizationID, a.CreatedAt, a.UpdatedAt = f.id, p.organization, p.now, p.now
 		a.Application.Issuer = f.issuer
 		if known {
-			p.manages(kindAgent, a.ID)
+			p.manages(KindAgent, a.ID)
 		}
 		switch {
 		case !known:
@@ -101,7 +101,7 @@ func (p *planner) newAgent(o *validate.Object, a storage.Agent) {
 	a.Application.ID, a.Application.OrganizationID = newID(), p.organization
 	a.Application.CreatedAt, a.Application.UpdatedAt = p.now, p.now
 	fields, err := differences(struct{}{}, formOfAgent(a))
-	p.add(o, err, Change{Action: Create, Kind: kindAgent, Name: a.Application.Name, Fields: fields, id: a.ID, do: func(ctx context.Context) error {
+	p.add(o, err, Change{Action: Create, Kind: KindAgent, Name: a.Application.Name, Fields: fields, id: a.ID, do: func(ctx context.Context) error {
 		return p.Store.CreateAgent(ctx, a)
 	}})
 }
@@ -119,7 +119,7 @@ func (p *planner) changeAgent(o *validate.Object, a, present storage.Agent) {
 	if len(fields) == 0 && err == nil {
 		return
 	}
-	p.add(o, err, Change{Action: Update, Kind: kindAgent, Name: a.Application.Name, Fields: fields, id: a.ID, do: func(ctx context.Context) error {
+	p.add(o, err, Change{Action: Update, Kind: KindAgent, Name: a.Application.Name, Fields: fields, id: a.ID, do: func(ctx context.Context) error {
 		_, err := p.Store.UpdateAgent(ctx, p.organization, present.ID, p.now, func(v *storage.Agent) error {
 			v.Application.Name, v.Application.Description = a.Application.Name, a.Application.Description
 			v.WriteConfirmationsRequired, v.ApprovalChannel = a.WriteConfirmationsRequired, a.ApprovalChannel

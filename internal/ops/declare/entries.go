@@ -53,10 +53,10 @@ func (p *planner) planEntry(o *validate.Object, e storage.DirectoryEntry, record
 	switch {
 	case !exists:
 		e.ID = newID()
-		p.manages(kindEntry, e.ID)
+		p.manages(KindEntry, e.ID)
 		p.entries[e.Slug] = e
 		fields, err := differences(struct{}{}, formOfEntry(e))
-		p.add(o, err, Change{Action: Create, Kind: kindEntry, Name: e.Slug, Fields: fields, id: e.ID, do: func(ctx context.Context) error {
+		p.add(o, err, Change{Action: Create, Kind: KindEntry, Name: e.Slug, Fields: fields, id: e.ID, do: func(ctx context.Context) error {
 			return p.Store.CreateDirectoryEntry(ctx, e)
 		}})
 		return
@@ -66,13 +66,13 @@ func (p *planner) planEntry(o *validate.Object, e storage.DirectoryEntry, record
 	}
 	entryedit.CheckKept(o, record, former)
 	e.ID, e.CreatedAt = former.ID, former.CreatedAt
-	p.manages(kindEntry, e.ID)
+	p.manages(KindEntry, e.ID)
 	p.entries[e.Slug] = e
 	fields, err := differences(formOfEntry(former), formOfEntry(e))
 	if len(fields) == 0 && err == nil {
 		return
 	}
-	p.add(o, err, Change{Action: Update, Kind: kindEntry, Name: e.Slug, Fields: fields, id: e.ID, do: func(ctx context.Context) error {
+	p.add(o, err, Change{Action: Update, Kind: KindEntry, Name: e.Slug, Fields: fields, id: e.ID, do: func(ctx context.Context) error {
 		changed, err := p.Store.UpdateDirectoryEntry(ctx, p.organization, e.ID, func(v *storage.DirectoryEntry) error {
 			*v = e
 			return nil

@@ -11,8 +11,8 @@ import (
 
 // These are the kinds of changes of rate limits and budgets.
 const (
-	kindLimit  = "rate_limit"
-	kindBudget = "budget"
+	KindLimit  = "rate_limit"
+	KindBudget = "budget"
 )
 
 // limitKey identifies a rate limit: an organization has one for each. Names are free to change, and may be the same.
@@ -52,12 +52,12 @@ func (p *planner) planLimit(o *validate.Object, v storage.RateLimit) {
 			continue
 		}
 		v.ID = present.ID
-		p.manages(kindLimit, v.ID)
+		p.manages(KindLimit, v.ID)
 		fields, err := differences(p.names.formOfLimit(present), p.names.formOfLimit(v))
 		if len(fields) == 0 && err == nil {
 			return
 		}
-		p.add(o, err, Change{Action: Update, Kind: kindLimit, Name: v.Name, Fields: fields, id: v.ID, do: func(ctx context.Context) error {
+		p.add(o, err, Change{Action: Update, Kind: KindLimit, Name: v.Name, Fields: fields, id: v.ID, do: func(ctx context.Context) error {
 			_, err := p.Store.UpdateRateLimit(ctx, p.organization, v.ID, func(is *storage.RateLimit) error {
 				*is = v
 				return nil
@@ -67,9 +67,9 @@ func (p *planner) planLimit(o *validate.Object, v storage.RateLimit) {
 		return
 	}
 	v.ID = newID()
-	p.manages(kindLimit, v.ID)
+	p.manages(KindLimit, v.ID)
 	fields, err := differences(struct{}{}, p.names.formOfLimit(v))
-	p.add(o, err, Change{Action: Create, Kind: kindLimit, Name: v.Name, Fields: fields, id: v.ID, do: func(ctx context.Context) error {
+	p.add(o, err, Change{Action: Create, Kind: KindLimit, Name: v.Name, Fields: fields, id: v.ID, do: func(ctx context.Context) error {
 		return p.Store.CreateRateLimit(ctx, v)
 	}})
 }
@@ -98,12 +98,12 @@ func (p *planner) planBudget(o *validate.Object, v storage.Budget) {
 			continue
 		}
 		v.ID = present.ID
-		p.manages(kindBudget, v.ID)
+		p.manages(KindBudget, v.ID)
 		fields, err := differences(p.names.formOfBudget(present), p.names.formOfBudget(v))
 		if len(fields) == 0 && err == nil {
 			return
 		}
-		p.add(o, err, Change{Action: Update, Kind: kindBudget, Name: v.Name, Fields: fields, id: v.ID, do: func(ctx context.Context) error {
+		p.add(o, err, Change{Action: Update, Kind: KindBudget, Name: v.Name, Fields: fields, id: v.ID, do: func(ctx context.Context) error {
 			_, err := p.Store.UpdateBudget(ctx, p.organization, v.ID, func(is *storage.Budget) error {
 				*is = v
 				return nil
@@ -113,9 +113,9 @@ func (p *planner) planBudget(o *validate.Object, v storage.Budget) {
 		return
 	}
 	v.ID = newID()
-	p.manages(kindBudget, v.ID)
+	p.manages(KindBudget, v.ID)
 	fields, err := differences(struct{}{}, p.names.formOfBudget(v))
-	p.add(o, err, Change{Action: Create, Kind: kindBudget, Name: v.Name, Fields: fields, id: v.ID, do: func(ctx context.Context) error {
+	p.add(o, err, Change{Action: Create, Kind: KindBudget, Name: v.Name, Fields: fields, id: v.ID, do: func(ctx context.Context) error {
 		return p.Store.CreateBudget(ctx, v)
 	}})
 }

@@ -14,8 +14,8 @@ import (
 
 // These are the kinds of changes of models.
 const (
-	kindMapping = "model_mapping"
-	kindSmart   = "smart_model"
+	KindMapping = "model_mapping"
+	KindSmart   = "smart_model"
 )
 
 // foundModels holds the aliases of all documents.
@@ -102,7 +102,7 @@ func (p *planner) planMappings(d *document, whole *validate.Object, all foundMod
 }
 
 func (p *planner) planMapping(o *validate.Object, v storage.ModelMapping, f found[storage.ModelMapping], aliases llmedit.Aliases) {
-	p.manages(kindMapping, v.ID)
+	p.manages(KindMapping, v.ID)
 	p.usesAliases(v.Fallbacks...)
 	if f.present == nil || f.present.Alias != v.Alias {
 		smart := slices.ContainsFunc(p.models.Smart, func(m storage.SmartModel) bool { return m.Alias == v.Alias })
@@ -123,7 +123,7 @@ func (p *planner) planMapping(o *validate.Object, v storage.ModelMapping, f foun
 		// Two new aliases may be each other's fallback: no order of making them would do.
 		early := v
 		early.Fallbacks = slices.DeleteFunc(slices.Clone(v.Fallbacks), func(alias string) bool { return !p.hasAlias(alias) })
-		change := Change{Action: Create, Kind: kindMapping, Name: v.Alias, Fields: fields, id: v.ID, first: true, do: func(ctx context.Context) error {
+		change := Change{Action: Create, Kind: KindMapping, Name: v.Alias, Fields: fields, id: v.ID, first: true, do: func(ctx context.Context) error {
 			return p.Store.CreateModelMapping(ctx, p.configured, early)
 		}}
 		if len(early.Fallbacks) < len(v.Fallbacks) {
@@ -141,7 +141,7 @@ func (p *planner) planMapping(o *validate.Object, v storage.ModelMapping, f foun
 	}
 	refers(o, aliases.CheckMapping(&v))
 	was := f.renamed(f.present.Alias)
-	p.add(o, err, Change{Action: Update, Kind: kindMapping, Name: v.Alias, Was: was, Fields: fields, id: v.ID, first: was != "", do: put})
+	p.add(o, err, Change{Action: Update, Kind: KindMapping, Name: v.Alias, Was: was, Fields: fields, id: v.ID, first: was != "", do: put})
 }
 
 // hasAlias reports whether there is an alias for models before anything is changed.
@@ -173,7 +173,7 @@ func (p *planner) planSmart(d *document, whole *validate.Object, all foundModels
 }
 
 func (p *planner) planSmartModel(o *validate.Object, v storage.SmartModel, f found[storage.SmartModel], aliases llmedit.Aliases) {
-	p.manages(kindSmart, v.ID)
+	p.manages(KindSmart, v.ID)
 	p.usesAliases(v.DeterminerAlias)
 	for _, slot := range v.Slots {
 		p.usesAliases(slot.Alias)
@@ -187,7 +187,7 @@ func (p *planner) planSmartModel(o *validate.Object, v storage.SmartModel, f fou
 	if f.present == nil {
 		refers(o, aliases.CheckSmart(&v))
 		fields, err := differences(struct{}{}, formOfSmart(v))
-		p.add(o, err, Change{Action: Create, Kind: kindSmart, Name: v.Alias, Fields: fields, id: v.ID, do: func(ctx context.Context) error {
+		p.add(o, err, Change{Action: Create, Kind: KindSmart, Name: v.Alias, Fields: fields, id: v.ID, do: func(ctx context.Context) error {
 			return p.Store.CreateSmartModel(ctx, p.configured, v)
 		}})
 		return
@@ -197,7 +197,7 @@ func (p *planner) planSmartModel(o *validate.Object, v storage.SmartModel, f fou
 		return
 	}
 	refers(o, aliases.CheckSmart(&v))
-	p.add(o, err, Change{Action: Update, Kind: kindSmart, Name: v.Alias, Was: f.renamed(f.present.Alias), Fields: fields, id: v.ID, do: func(ctx context.Context) error {
+	p.add(o, err, Change{Action: Update, Kind: KindSmart, Name: v.Alias, Was: f.renamed(f.present.Alias), Fields: fields, id: v.ID, do: func(ctx context.Context) error {
 		_, err := p.Store.UpdateSmartModel(ctx, p.configured, p.organization, v.ID, func(is *storage.SmartModel) error {
 			*is = v
 			return nil

@@ -38,10 +38,10 @@ const (
 
 // These are the kinds of changes of the directory, and of what policies are about.
 const (
-	kindEntry  = "directory_entry"
-	kindServer = "server"
-	kindAgent  = "agent"
-	kindPolicy = "policy"
+	KindEntry  = "directory_entry"
+	KindServer = "server"
+	KindAgent  = "agent"
+	KindPolicy = "policy"
 )
 
 // Action is the kind of a change.
@@ -280,8 +280,8 @@ func entryOf(c Change, e storage.AuditEntry) (storage.AuditEntry, error) {
 		return e, err
 	}
 	e.ID, e.Event = id.String(), c.Kind+"."+string(c.Action)
-	if c.Kind == kindPolicy && c.Action == Delete {
-		e.Event = kindPolicy + "." + string(Update) // it becomes archived
+	if c.Kind == KindPolicy && c.Action == Delete {
+		e.Event = KindPolicy + "." + string(Update) // it becomes archived
 	}
 	e.Detail = map[string]any{"id": c.id, "name": c.Name, "declared": true}
 	if c.Was != "" {
@@ -294,7 +294,7 @@ func entryOf(c Change, e storage.AuditEntry) (storage.AuditEntry, error) {
 	if fields != nil {
 		e.Detail["fields"] = fields
 	}
-	if c.Kind == kindServer {
+	if c.Kind == KindServer {
 		e.ServerID = c.id
 	}
 	return e, nil
@@ -407,10 +407,10 @@ func (p *planner) planDocument(d *document, whole *validate.Object, all declared
 // rank orders changes: what others name comes first, and a policy that lets agents go before those that take them. What ends comes last,
 // in the opposite order.
 func rank(c Change) int {
-	kinds := []string{kindEntry, kindServer, kindAgent, kindPolicy, kindProvider, kindMapping, kindSmart, kindLimit, kindBudget}
+	kinds := []string{KindEntry, KindServer, KindAgent, KindPolicy, KindProvider, KindMapping, KindSmart, KindLimit, KindBudget}
 	n := 2 * slices.Index(kinds, c.Kind)
 	switch {
-	case c.Action == Delete && c.Kind == kindPolicy:
+	case c.Action == Delete && c.Kind == KindPolicy:
 		return -1 // a new one may take its place
 	case c.Action == Delete:
 		return 4*len(kinds) - n

@@ -44,7 +44,7 @@ func (p *planner) resolvePolicies(d *document) {
 					id = nobody
 					p.wrong(d, value, path+".server", fmt.Sprintf("there is no server of the name %q", value.Value))
 				}
-				p.uses(kindServer, id)
+				p.uses(KindServer, id)
 				value.Value = id
 			case "agents":
 				key.Value = "application_ids"
@@ -80,7 +80,7 @@ func (p *planner) agentID(d *document, n *yaml.Node, path string, agents map[str
 	case 0:
 		p.wrong(d, n, path, fmt.Sprintf("there is no agent of the name %q", n.Value))
 	case 1:
-		p.uses(kindAgent, ids[0])
+		p.uses(KindAgent, ids[0])
 		return ids[0]
 	default:
 		p.wrong(d, n, path, fmt.Sprintf("%d agents have the name %q: write the external_id of the one that is meant", len(ids), n.Value))
@@ -149,9 +149,9 @@ func (p *planner) planPolicy(o *validate.Object, edit policyedit.Edit, present *
 		note(problems)
 		made.ID, made.OrganizationID, made.Revision, made.Status = newID(), p.organization, 1, status
 		made.CreatedAt, made.UpdatedAt, made.CreatedBy, made.UpdatedBy = p.now, p.now, p.By, p.By
-		p.manages(kindPolicy, made.ID)
+		p.manages(KindPolicy, made.ID)
 		fields, err := differences(struct{}{}, p.names.formOfPolicy(made))
-		p.add(o, err, Change{Action: Create, Kind: kindPolicy, Name: made.Name, Fields: fields, id: made.ID, do: func(ctx context.Context) error {
+		p.add(o, err, Change{Action: Create, Kind: KindPolicy, Name: made.Name, Fields: fields, id: made.ID, do: func(ctx context.Context) error {
 			_, err := p.Store.CreatePolicy(ctx, made)
 			return err
 		}})
@@ -165,7 +165,7 @@ func (p *planner) planPolicy(o *validate.Object, edit policyedit.Edit, present *
 	if !edit.Status.Set() {
 		edit.Status = validate.Field[string]{Present: true, Value: string(storage.PolicyDraft)}
 	}
-	p.manages(kindPolicy, present.ID)
+	p.manages(KindPolicy, present.ID)
 	changed := *present
 	note(edit.Apply(&changed))
 	keepConditions(changed.Rules, present.Rules)
@@ -179,7 +179,7 @@ func (p *planner) planPolicy(o *validate.Object, edit policyedit.Edit, present *
 	if len(fields) == 0 && err == nil {
 		return
 	}
-	change := Change{Action: Update, Kind: kindPolicy, Name: changed.Name, Fields: fields, id: changed.ID, first: changed.Status != storage.PolicyActive, do: func(ctx context.Context) error {
+	change := Change{Action: Update, Kind: KindPolicy, Name: changed.Name, Fields: fields, id: changed.ID, first: changed.Status != storage.PolicyActive, do: func(ctx context.Context) error {
 		_, err := p.Store.UpdatePolicy(ctx, p.organization, present.ID, p.By, p.now, func(v *storage.Policy) error {
 			v.Name, v.Description, v.SupportContact, v.Tags, v.Status = changed.Name, changed.Description, changed.SupportContact, changed.Tags, changed.Status
 			v.ApplicationIDs, v.Rules, v.Shadow = changed.ApplicationIDs, changed.Rules, changed.Shadow

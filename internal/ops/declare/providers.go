@@ -13,8 +13,8 @@ import (
 	"github.com/durward-gateway/durward/storage"
 )
 
-// kindProvider is the kind of changes of providers of models.
-const kindProvider = "llm_provider"
+// KindProvider is the kind of changes of providers of models.
+const KindProvider = "llm_provider"
 
 // findProviders finds the providers of all documents.
 func (p *planner) findProviders(documents []*document) map[*yaml.Node]found[storage.LLMProvider] {
@@ -32,7 +32,7 @@ func (p *planner) findProviders(documents []*document) map[*yaml.Node]found[stor
 func (p *planner) providerID(d *document, n *yaml.Node, path string) string {
 	for id, name := range p.names.providerOf {
 		if strings.EqualFold(name, n.Value) {
-			p.uses(kindProvider, id)
+			p.uses(KindProvider, id)
 			return id
 		}
 	}
@@ -84,7 +84,7 @@ func (p *planner) planProviders(d *document, whole *validate.Object, all map[*ya
 }
 
 func (p *planner) planProvider(o *validate.Object, v storage.LLMProvider, f found[storage.LLMProvider]) {
-	p.manages(kindProvider, v.ID)
+	p.manages(KindProvider, v.ID)
 	if f.present == nil || !strings.EqualFold(f.present.Name, v.Name) {
 		for _, name := range p.configured.Providers {
 			if strings.EqualFold(name, v.Name) {
@@ -98,7 +98,7 @@ func (p *planner) planProvider(o *validate.Object, v storage.LLMProvider, f foun
 		if v.SealedSecret != nil {
 			fields = append(fields, FieldChange{Field: "api_key"})
 		}
-		p.add(o, err, Change{Action: Create, Kind: kindProvider, Name: v.Name, Fields: fields, id: v.ID, do: func(ctx context.Context) error {
+		p.add(o, err, Change{Action: Create, Kind: KindProvider, Name: v.Name, Fields: fields, id: v.ID, do: func(ctx context.Context) error {
 			return p.Store.CreateLLMProvider(ctx, p.configured, v)
 		}})
 		return
@@ -118,7 +118,7 @@ func (p *planner) planProvider(o *validate.Object, v storage.LLMProvider, f foun
 	if len(fields) == 0 && err == nil {
 		return
 	}
-	p.add(o, err, Change{Action: Update, Kind: kindProvider, Name: v.Name, Was: f.renamed(f.present.Name), Fields: fields, id: v.ID, do: func(ctx context.Context) error {
+	p.add(o, err, Change{Action: Update, Kind: KindProvider, Name: v.Name, Was: f.renamed(f.present.Name), Fields: fields, id: v.ID, do: func(ctx context.Context) error {
 		_, err := p.Store.UpdateLLMProvider(ctx, p.configured, p.organization, v.ID, func(is *storage.LLMProvider) error {
 			*is = v
 			return nil

@@ -30,7 +30,7 @@ func (p *planner) uses(kind, id string) {
 func (p *planner) usesAliases(aliases ...string) {
 	for _, m := range p.models.Mappings {
 		if slices.Contains(aliases, m.Alias) {
-			p.uses(kindMapping, m.ID)
+			p.uses(KindMapping, m.ID)
 		}
 	}
 }
@@ -69,27 +69,27 @@ func (s *state) present(kind string) map[string]string {
 	}
 	of := make(map[string]string)
 	switch kind {
-	case kindEntry:
+	case KindEntry:
 		for _, v := range s.entries {
 			if v.Source == storage.SourceCustom {
 				of[v.ID] = v.Slug
 			}
 		}
-	case kindServer:
+	case KindServer:
 		named(of, s.servers, func(v storage.Server) (string, string) { return v.ID, v.Name })
-	case kindAgent:
+	case KindAgent:
 		named(of, s.agents, func(v storage.Agent) (string, string) { return v.ID, v.Application.Name })
-	case kindPolicy:
+	case KindPolicy:
 		named(of, s.policies, func(v storage.Policy) (string, string) { return v.ID, v.Name })
-	case kindProvider:
+	case KindProvider:
 		named(of, s.models.Providers, func(v storage.LLMProvider) (string, string) { return v.ID, v.Name })
-	case kindMapping:
+	case KindMapping:
 		named(of, s.models.Mappings, func(v storage.ModelMapping) (string, string) { return v.ID, v.Alias })
-	case kindSmart:
+	case KindSmart:
 		named(of, s.models.Smart, func(v storage.SmartModel) (string, string) { return v.ID, v.Alias })
-	case kindLimit:
+	case KindLimit:
 		named(of, s.limits, func(v storage.RateLimit) (string, string) { return v.ID, v.Name })
-	case kindBudget:
+	case KindBudget:
 		named(of, s.budgets, func(v storage.Budget) (string, string) { return v.ID, v.Name })
 	}
 	s.byKind[kind] = of
@@ -112,8 +112,8 @@ func (p *planner) planEnds(ctx context.Context) error {
 		}
 	}
 	for _, s := range p.servers {
-		if !ending[storage.DeclaredObject{Kind: kindServer, ID: s.ID}] {
-			delete(ending, storage.DeclaredObject{Kind: kindEntry, ID: s.DirectoryID})
+		if !ending[storage.DeclaredObject{Kind: KindServer, ID: s.ID}] {
+			delete(ending, storage.DeclaredObject{Kind: KindEntry, ID: s.DirectoryID})
 		}
 	}
 	for _, d := range p.declared {
@@ -134,7 +134,7 @@ func (p *planner) planEnds(ctx context.Context) error {
 func (p *planner) countEnds(ctx context.Context, d storage.DeclaredObject, c *Change) error {
 	ends := new(Ended)
 	switch d.Kind {
-	case kindServer:
+	case KindServer:
 		f := storage.ConnectionFilter{OrganizationID: p.organization, ServerID: d.ID, Limit: mostCounted}
 		for {
 			page, err := p.Store.ServerConnections(ctx, f)
@@ -146,7 +146,7 @@ func (p *planner) countEnds(ctx context.Context, d storage.DeclaredObject, c *Ch
 			}
 			f.After = page[len(page)-1].UserID
 		}
-	case kindAgent:
+	case KindAgent:
 		keys, err := p.liveKeys(ctx, p.Store)
 		if err != nil {
 			return err
@@ -175,13 +175,13 @@ func (p *planner) end(d storage.DeclaredObject, ending map[storage.DeclaredObjec
 		return func(ctx context.Context) error { return by(ctx, organization, d.ID) }
 	}
 	switch d.Kind {
-	case kindEntry:
+	case KindEntry:
 		return func(ctx context.Context) error { return p.endEntry(ctx, d.ID) }
-	case kindServer:
+	case KindServer:
 		return func(ctx context.Context) error { return p.endServer(ctx, d.ID, ending) }
-	case kindAgent:
+	case KindAgent:
 		return func(ctx context.Context) error { return store.DeleteAgent(ctx, organization, d.ID, p.By, p.now) }
-	case kindPolicy:
+	case KindPolicy:
 		return func(ctx context.Context) error {
 			_, err := store.UpdatePolicy(ctx, organization, d.ID, p.By, p.now, func(v *storage.Policy) error {
 				v.Status = storage.PolicyArchived
@@ -189,13 +189,13 @@ func (p *planner) end(d storage.DeclaredObject, ending map[storage.DeclaredObjec
 			})
 			return err
 		}
-	case kindProvider:
+	case KindProvider:
 		return remove(store.DeleteLLMProvider)
-	case kindMapping:
+	case KindMapping:
 		return func(ctx context.Context) error { return p.endMapping(ctx, d.ID, ending) }
-	case kindSmart:
+	case KindSmart:
 		return remove(store.DeleteSmartModel)
-	case kindLimit:
+	case KindLimit:
 		return remove(store.DeleteRateLimit)
 	}
 	return remove(store.DeleteBudget)
@@ -209,7 +209,7 @@ func (p *planner) endServer(ctx context.Context, id string, ending map[storage.D
 	}
 	p.ended = append(p.ended, deleted)
 	entry := deleted.Server.Entry
-	if entry.Source != storage.SourceCustom || ending[storage.DeclaredObject{Kind: kindEntry, ID: entry.ID}] {
+	if entry.Source != storage.SourceCustom || ending[storage.DeclaredObject{Kind: KindEntry, ID: entry.ID}] {
 		return nil
 	}
 	if there, err := p.hasEntry(ctx, entry.ID); there || err != nil {
@@ -234,7 +234,7 @@ func (p *planner) hasEntry(ctx context.Context, id string) (bool, error) {
 // endMapping deletes an alias. Aliases that end may be each other's fallbacks: before the first one ends they lose them.
 func (p *planner) endMapping(ctx context.Context, id string, ending map[storage.DeclaredObject]bool) error {
 	for _, m := range p.models.Mappings {
-		if p.loose || len(m.Fallbacks) == 0 || !ending[storage.DeclaredObject{Kind: kindMapping, ID: m.ID}] {
+		if p.loose || len(m.Fallbacks) == 0 || !ending[storage.DeclaredObject{Kind: KindMapping, ID: m.ID}] {
 			continue
 		}
 		if _, err := p.Store.UpdateModelMapping(ctx, p.configured, p.organization, m.ID, func(v *storage.ModelMapping) error {

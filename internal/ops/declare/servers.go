@@ -166,7 +166,7 @@ func (p *planner) giveSlug(o *validate.Object, s *storage.Server, chosen string,
 
 // keepServer adds the change that makes the server so.
 func (p *planner) keepServer(o *validate.Object, s storage.Server, f found[storage.Server], secret seal.Secret) {
-	p.manages(kindServer, s.ID)
+	p.manages(KindServer, s.ID)
 	place := connection.ClientSecretAD(p.organization, s.ID)
 	same, err := p.sameSecret(f.present, secret)
 	if err == nil && !same {
@@ -181,7 +181,7 @@ func (p *planner) keepServer(o *validate.Object, s storage.Server, f found[stora
 	if f.present == nil {
 		s.Status = serveredit.Lifecycle(s.Entry, s.ClientID != "", !secret.Empty())
 		fields, err := differences(struct{}{}, formOfServer(s))
-		p.add(o, err, Change{Action: Create, Kind: kindServer, Name: s.Name, Fields: fields, id: s.ID, do: func(ctx context.Context) error {
+		p.add(o, err, Change{Action: Create, Kind: KindServer, Name: s.Name, Fields: fields, id: s.ID, do: func(ctx context.Context) error {
 			return p.Store.CreateServer(ctx, s)
 		}})
 		return
@@ -193,7 +193,7 @@ func (p *planner) keepServer(o *validate.Object, s storage.Server, f found[stora
 	if len(fields) == 0 && err == nil {
 		return
 	}
-	p.add(o, err, Change{Action: Update, Kind: kindServer, Name: s.Name, Was: f.renamed(f.present.Name), Fields: fields, id: s.ID, do: func(ctx context.Context) error {
+	p.add(o, err, Change{Action: Update, Kind: KindServer, Name: s.Name, Was: f.renamed(f.present.Name), Fields: fields, id: s.ID, do: func(ctx context.Context) error {
 		_, err := p.Store.UpdateServerAndClient(ctx, p.organization, s.ID, func(v *storage.Server) (bool, error) {
 			// As for a change by the API, users stay connected when a secret is merely replaced.
 			another := v.ClientID != s.ClientID || (v.SealedClientSecret == nil) != (s.SealedClientSecret == nil) ||

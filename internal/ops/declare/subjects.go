@@ -189,7 +189,7 @@ func (p *planner) subjectID(ctx context.Context, d *document, n *yaml.Node, path
 	switch len(ids) {
 	case 1:
 		if kind == storage.ScopeMCPServer {
-			p.uses(kindServer, ids[0])
+			p.uses(KindServer, ids[0])
 		}
 		return ids[0], nil
 	case 0:

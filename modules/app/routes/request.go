@@ -34,6 +34,8 @@ type Request struct {
 	problems validate.Problems
 	failure  error // another error while reading the request
 
+	declared map[storage.DeclaredObject]bool // by files; nil: not read yet
+
 	described *openapi.Operation // the request is described instead of being served
 }
 
