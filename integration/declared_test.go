@@ -99,6 +99,16 @@ func (g *gateway) file(name, text string) string {
 	return path
 }
 
+// text returns what a file contains.
+func (g *gateway) text(path string) string {
+	g.t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return string(text)
+}
+
 // TestDeclared checks configuration as code: through the API of a gateway on SQLite, on the PostgreSQL store of another one
 // that runs, and on the SQLite store once its gateway is stopped.
 func TestDeclared(t *testing.T) {
@@ -169,6 +179,10 @@ func TestDeclared(t *testing.T) {
 	g.wantDeclared(0, `delete agent "robot"`, append([]string{"apply", "--prune", g.file("noagent.yaml",
 		strings.NewReplacer("agents: [robot]", "agents: []", "agents:\n  - name: robot\n    issuer: "+g.identity.issuer()+"\n    external_id: robot-1\n", "",
 			"  - {name: robot, scope_type: agent, subject: robot, requests_per_minute: 60}\n", "").Replace(text))}, store...)...)
+	stranger := g.file("stranger.yaml", "organization: acme\nagents: [{name: x, external_id: x, issuer: 'https://stranger.example'}]\n")
+	g.wantDeclared(1, "say which identity provider issues its tokens", append([]string{"apply", stranger}, store...)...)
+	unnamed := g.file("unnamed.caddyfile", strings.Replace(g.text(g.config), "public_url "+g.url, "", 1))
+	g.wantDeclared(2, "warning: the configuration has no public_url", "diff", stranger, "--config", unnamed, "--adapter", "caddyfile")
 	own := g.file("own.yaml", "organization: acme\ndirectory: [{name: Own, url: '"+g.url+"/mcp/issues', provider: none}]\n")
 	g.wantDeclared(1, "this is the gateway's own address", append([]string{"apply", own}, store...)...)
 	g.mustVerifyAudit()

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/url"
 	"os"
@@ -47,7 +48,7 @@ func declaredTarget(cmd *cobra.Command) func(ctx context.Context, readOnly bool)
 	return func(ctx context.Context, readOnly bool) (declared.Target, error) {
 		switch {
 		case online.gateway == "":
-			return config.declaredStore(ctx, readOnly)
+			return config.declaredStore(ctx, readOnly, cmd.ErrOrStderr())
 		case config.file != "":
 			return nil, errors.New("give --url or --config, not both")
 		}
@@ -60,7 +61,7 @@ func declaredTarget(cmd *cobra.Command) func(ctx context.Context, readOnly bool)
 }
 
 // declaredStore opens the store for what files declare.
-func (f *configFlags) declaredStore(ctx context.Context, readOnly bool) (declared.Target, error) {
+func (f *configFlags) declaredStore(ctx context.Context, readOnly bool, warn io.Writer) (declared.Target, error) {
 	config, err := f.load()
 	if err != nil {
 		return nil, err
@@ -84,7 +85,13 @@ func (f *configFlags) declaredStore(ctx context.Context, readOnly bool) (declare
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	offline := declared.Offline{Store: store, Keyring: ring, Secret: settings.ResolveSecret}
+	offline := declared.Offline{
+		Store: store, Keyring: ring, Secret: settings.ResolveSecret, Warn: warn,
+		AnyIssuer: config.PublicURL == "" || config.development(),
+	}
+	if config.PublicURL == "" {
+		offline.Warning = "the configuration has no public_url: the gateway's own address is not refused as that of a server, and any issuer is taken"
+	}
 	offline.CheckURL = func(u *url.URL) error { return app.CheckUpstream(u, guard, config.PublicURL) }
 	if offline.Models, err = config.models(guard); err != nil {
 		return nil, errors.Join(err, store.Close())

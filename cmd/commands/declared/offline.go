@@ -3,6 +3,7 @@ package declared
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/url"
 	"slices"
 	"time"
@@ -31,17 +32,27 @@ type Offline struct {
 	// CheckURL judges the addresses of directory entries, Providers are the identity providers that they may name.
 	CheckURL  func(u *url.URL) error
 	Providers []string
+	// Warning is told before files are planned; "": there is none.
+	Warning string
+	Warn    io.Writer
+	// AnyIssuer says that agents may be of other issuers than those of Providers, because not all are known.
+	AnyIssuer bool
 	// Models are those of the configuration.
 	Models *accounts.Base
 }
 
 // Run implements Target.
 func (o Offline) Run(ctx context.Context, files []declare.File, how How) ([]declare.Plan, error) {
+	if o.Warning != "" {
+		fmt.Fprintln(o.Warn, "warning: "+o.Warning)
+	}
 	return declare.Run(ctx, declare.Options{
 		Store: record.NewStore(o.Store, nil), Keyring: o.Keyring, Now: time.Now, MaxMeta: maxMeta, Prune: how.Prune, Secret: Secrets(o.Secret),
-		Entries:      entryedit.Rules{MaxMeta: maxMeta, CheckURL: o.CheckURL, Provider: func(issuer string) bool { return slices.Contains(o.Providers, issuer) }},
-		Models:       o.Models,
-		Issuer:       func(named string) (string, bool) { return named, named != "" },
+		Entries: entryedit.Rules{MaxMeta: maxMeta, CheckURL: o.CheckURL, Provider: func(issuer string) bool { return slices.Contains(o.Providers, issuer) }},
+		Models:  o.Models,
+		Issuer: func(named string) (string, bool) {
+			return named, named != "" && (o.AnyIssuer || slices.Contains(o.Providers, named))
+		},
 		Organization: o.organization, Audit: o.audit,
 	}, files, how.Dry)
 }

@@ -206,6 +206,10 @@ func TestChanges(t *testing.T) {
 	if err != nil || after.ID != before.ID || after.ServerID != before.ServerID || after.Revision != 2 {
 		t.Errorf("%v: before %+v, after %+v", err, before.Policy, after.Policy)
 	}
+	applied(t, o, strings.Replace(renamed, "    status: ACTIVE\n", "", 1))
+	applied(t, o, strings.Replace(renamed, "status: ACTIVE", "status: INACTIVE", 1), "update policy on status")
+	applied(t, o, strings.Replace(renamed, "    status: ACTIVE\n", "", 1))
+	applied(t, o, renamed, "update policy on status")
 	without := strings.Replace(renamed, "    client_secret: '{env.ISSUES_CLIENT_SECRET}'\n", "", 1)
 	applied(t, o, without, "update server Tickets client_secret")
 	applied(t, o, renamed, "update server Tickets client_secret")

@@ -130,7 +130,8 @@ func (p *planner) policyNamed(name string) *storage.Policy {
 	return nil
 }
 
-// planPolicy adds the change that makes a policy so. What the file leaves out has its default.
+// planPolicy adds the change that makes a policy so. What the file leaves out has its default, but for the status,
+// which stays.
 func (p *planner) planPolicy(o *validate.Object, edit policyedit.Edit, present *storage.Policy) {
 	note := func(problems validate.Problems) {
 		for _, problem := range problems {
@@ -162,9 +163,6 @@ func (p *planner) planPolicy(o *validate.Object, edit policyedit.Edit, present *
 	whole(&edit.SupportContact)
 	edit.Tags, edit.ApplicationIDs, edit.Rules = complete(edit.Tags), complete(edit.ApplicationIDs), complete(edit.Rules)
 	edit.Shadow.Present = true
-	if !edit.Status.Set() {
-		edit.Status = validate.Field[string]{Present: true, Value: string(storage.PolicyDraft)}
-	}
 	p.manages(KindPolicy, present.ID)
 	changed := *present
 	note(edit.Apply(&changed))
