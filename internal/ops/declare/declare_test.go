@@ -235,6 +235,15 @@ servers:
 	if diff := cmp.Diff(export(t, first), export(t, second)); diff != "" {
 		t.Error(diff)
 	}
+	before, err := first.Store.ServerBySlug(t.Context(), organization, "ours")
+	if err != nil {
+		t.Fatal(err)
+	}
+	applied(t, first, strings.NewReplacer("slug: own\n", "slug: mine\n    was: own\n", "directory: own", "directory: mine").Replace(text), "update directory_entry mine slug")
+	if after, err := first.Store.ServerBySlug(t.Context(), organization, "ours"); err != nil || after.DirectoryID != before.DirectoryID || after.Entry.Slug != "mine" {
+		t.Errorf("the server of a renamed entry has %+v, %v", after.Entry, err)
+	}
+	applied(t, first, strings.Replace(text, "slug: own\n", "slug: own\n    was: mine\n", 1), "update directory_entry own slug")
 	applied(t, first, strings.Replace(text, "provider: oauth2", "provider: none", 1), "update directory_entry own provider requires_auth auth_params")
 	if s, err := first.Store.ServerBySlug(t.Context(), organization, "ours"); err != nil || s.Status != storage.ServerActive {
 		t.Errorf("a server that needs no client any more: %s, %v", s.Status, err)

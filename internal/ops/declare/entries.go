@@ -30,7 +30,7 @@ func (p *planner) planEntries(d *document, whole *validate.Object) {
 			continue
 		}
 		var record directory.Record
-		p.Entries.New(&record)(o)
+		was := readEntry(o, p.Entries, &record)
 		o.Only()
 		e := record.Entry(storage.SourceCustom)
 		if e.Slug == "" {
@@ -43,13 +43,27 @@ func (p *planner) planEntries(d *document, whole *validate.Object) {
 			continue
 		}
 		p.entriesDeclared[e.Slug] = true
-		p.planEntry(o, e, record)
+		p.planEntry(o, e, record, was)
 	}
 }
 
-func (p *planner) planEntry(o *validate.Object, e storage.DirectoryEntry, record directory.Record) {
+// readEntry reads an entry of the directory and its former slug.
+func readEntry(o *validate.Object, rules entryedit.Rules, record *directory.Record) (was string) {
+	was = o.Text("was", validate.Text{Min: 1}).Value
+	rules.New(record)(o)
+	return was
+}
+
+func (p *planner) planEntry(o *validate.Object, e storage.DirectoryEntry, record directory.Record, was string) {
 	e.OrganizationID, e.CreatedAt, e.UpdatedAt = p.organization, p.now, p.now
 	former, exists := p.entries[e.Slug]
+	if renamed, there := p.entries[was]; there && was != e.Slug {
+		if exists {
+			o.Report(validate.ValueError, fmt.Sprintf("there are entries of both slugs: %q cannot become %q", was, e.Slug), "was")
+			return
+		}
+		former, exists = renamed, true
+	}
 	switch {
 	case !exists:
 		e.ID = newID()
@@ -64,6 +78,9 @@ func (p *planner) planEntry(o *validate.Object, e storage.DirectoryEntry, record
 		o.Report(validate.ValueError, fmt.Sprintf("the entry %q comes with the gateway or its configuration, and is not changed here", e.Slug), "slug")
 		return
 	}
+	if former.Slug != e.Slug {
+		delete(p.entries, former.Slug)
+	}
 	entryedit.CheckKept(o, record, former)
 	e.ID, e.CreatedAt = former.ID, former.CreatedAt
 	p.manages(KindEntry, e.ID)
@@ -72,7 +89,7 @@ func (p *planner) planEntry(o *validate.Object, e storage.DirectoryEntry, record
 	if len(fields) == 0 && err == nil {
 		return
 	}
-	p.add(o, err, Change{Action: Update, Kind: KindEntry, Name: e.Slug, Fields: fields, id: e.ID, do: func(ctx context.Context) error {
+	p.add(o, err, Change{Action: Update, Kind: KindEntry, Name: e.Slug, Was: renamedFrom(former.Slug, e.Slug), Fields: fields, id: e.ID, do: func(ctx context.Context) error {
 		changed, err := p.Store.UpdateDirectoryEntry(ctx, p.organization, e.ID, func(v *storage.DirectoryEntry) error {
 			*v = e
 			return nil
@@ -82,4 +99,12 @@ func (p *planner) planEntry(o *validate.Object, e storage.DirectoryEntry, record
 		}
 		return serveredit.Activate(ctx, p.Store, changed, p.now)
 	}})
+}
+
+// renamedFrom returns the former name where it is another one.
+func renamedFrom(former, name string) string {
+	if former == name {
+		return ""
+	}
+	return former
 }

@@ -19,10 +19,7 @@ type found[T any] struct {
 
 // renamed returns the former name of an object that gets another one, else "".
 func (f *found[T]) renamed(former string) string {
-	if f.present == nil || former == f.name {
-		return ""
-	}
-	return former
+	return renamedFrom(former, f.name)
 }
 
 // kind describes objects that are known by a name.

@@ -23,7 +23,7 @@ func Schema(maxMeta int, models *accounts.Base) ([]byte, error) {
 			return o.Objects(name, validate.List{Max: maxObjects}).Value[0]
 		}
 		var entry directory.Record
-		entryedit.Rules{MaxMeta: maxMeta}.New(&entry)(list(directoryMember))
+		readEntry(list(directoryMember), entryedit.Rules{MaxMeta: maxMeta}, &entry)
 		readServer(list(serversMember), maxMeta)
 		readAgent(list(agentsMember))
 		readPolicy(list(policiesMember))

@@ -186,7 +186,9 @@ func (p *planner) keepServer(o *validate.Object, s storage.Server, f found[stora
 		}})
 		return
 	}
-	fields, err := differences(formOfServer(*f.present), formOfServer(s))
+	present := *f.present
+	present.Entry.Slug = s.Entry.Slug // it never becomes another entry, and has another name only
+	fields, err := differences(formOfServer(present), formOfServer(s))
 	if !same && len(fields) == 0 || !same && s.SealedClientSecret != nil && f.present.SealedClientSecret != nil {
 		fields = append(fields, FieldChange{Field: "client_secret"})
 	}
