@@ -325,6 +325,13 @@ func TestConsoleModels(t *testing.T) {
 	if status, body := d.api(t, d.tokenOf(t, "admin@example.test"), http.MethodGet, mappings); status != http.StatusOK || strings.Contains(body, `"model_alias":"another"`) {
 		t.Errorf("the alias was not deleted: %d %s", status, body)
 	}
+	const file = `{"files":[{"name":"a.yaml","text":"model_mappings: [{model_alias: filed, targets: [{provider: demo-openai, model: demo-small}]}]"}]}`
+	if status, body := d.asked(t, d.tokenOf(t, "admin@example.test"), http.MethodPost, "/api/configuration/apply", file); status != http.StatusOK {
+		t.Fatalf("applying a file: %d %s", status, body)
+	}
+	l.do("login", "user", "admin@example.test", "path", "/console/organization/models")
+	l.do("until", "text", "Managed by file")
+	l.do("inspect")
 	l.do("login", "user", "admin@example.test", "path", d.smartRoute(t))
 	l.do("keyboard", "to", "What somebody asks", "text", "Good morning!")
 	l.do("keyboard", "to", "Choose", "key", "Enter")

@@ -80,6 +80,7 @@ export interface Offboarding {
 }
 
 export interface Agent {
+  managed_by_file?: boolean;
   id: string;
   agent_type: string;
   approval_channel: string;
@@ -89,6 +90,7 @@ export interface Agent {
 }
 
 export interface PolicyItem {
+  managed_by_file?: boolean;
   id: string;
   name: string;
   mcp_server_id: string;
@@ -130,6 +132,7 @@ export interface Explanation {
 }
 
 export interface BudgetSetting {
+  managed_by_file?: boolean;
   id: string;
   name: string;
   scope_type: string;
@@ -143,7 +146,7 @@ export interface BudgetSetting {
 }
 
 export interface LimitStatus {
-  policy: { id: string; name: string; scope_type: string; scope_id: string | null; scope_value: string | null; traffic_type: string; enabled: boolean };
+  policy: { managed_by_file?: boolean; id: string; name: string; scope_type: string; scope_id: string | null; scope_value: string | null; traffic_type: string; enabled: boolean };
   rpm_limit: number;
   rpm_used: number;
   rpm_percentage: number;

@@ -24,6 +24,7 @@ export interface Fixed {
 }
 
 export interface Server {
+  managed_by_file?: boolean;
   id: string;
   name: string;
   slug: string;

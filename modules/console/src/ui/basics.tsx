@@ -78,3 +78,8 @@ export function Meter({ label, value, max, text }: { label: string; value: numbe
     </div>
   );
 }
+
+/** ByFile says that an applied file declares an object: what is changed here comes back with the next one. */
+export function ByFile({ of }: { of: { managed_by_file?: boolean } }): JSX.Element | null {
+  return of.managed_by_file ? <> <Tag tone="quiet">Managed by file</Tag></> : null;
+}

@@ -7,7 +7,7 @@ import type { Agent } from '../../organization';
 import { parameters, set } from '../../router';
 import { can, useMe } from '../../session';
 import { show } from '../../text';
-import { Empty, Problem, Screen, Tag, Waiting } from '../../ui/basics';
+import { ByFile, Empty, Problem, Screen, Tag, Waiting } from '../../ui/basics';
 import { Confirm, Dialog } from '../../ui/dialog';
 import { Icon } from '../../ui/icons';
 import { Table } from '../../ui/table';
@@ -76,7 +76,7 @@ export function Agents(): JSX.Element {
       {agents.data && agents.data.length > 0 && rows?.length === 0 && <Empty icon="search" title="No agent matches"><button type="button" onClick={() => { set({ search: '' }); }}>Show all</button></Empty>}
       {rows && rows.length > 0 && (
         <Table label="Agents" rows={rows} id={a => a.id} from={`/api/agents${query({ search: asked })}`} columns={[
-          { title: 'Agent', kind: 'wide', cell: a => <><strong>{nameOf(a)}</strong><br /><span class="small mono">{show(a.application_directory.external_id, 120)}</span></> },
+          { title: 'Agent', kind: 'wide', cell: a => <><strong>{nameOf(a)}</strong><ByFile of={a} /><br /><span class="small mono">{show(a.application_directory.external_id, 120)}</span></> },
           { title: 'Kind', cell: a => <Tag tone="quiet">{a.agent_type === 'external' ? 'Registered itself' : 'Internal'}</Tag> },
           { title: 'Held calls', cell: a => (a.approval_channel === 'in_band' ? 'in the client' : 'on the page') },
           { title: 'Since', cell: a => <Time at={a.created_at} /> },

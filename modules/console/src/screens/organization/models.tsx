@@ -5,7 +5,7 @@ import { useLoad } from '../../load';
 import { Link, parameters } from '../../router';
 import { can, useMe } from '../../session';
 import { show } from '../../text';
-import { Empty, Problem, Screen, Tag, Waiting } from '../../ui/basics';
+import { ByFile, Empty, Problem, Screen, Tag, Waiting } from '../../ui/basics';
 import { Icon } from '../../ui/icons';
 import { Delete, Make, type Ending } from '../../ui/object';
 import { Table } from '../../ui/table';
@@ -14,6 +14,7 @@ import { Tabs } from '../../ui/tabs';
 const admin = '/api/llm-gateway/admin';
 
 export interface SmartModel {
+  managed_by_file?: boolean;
   id: string;
   model_alias: string;
   description: string;
@@ -26,6 +27,7 @@ export interface SmartModel {
 }
 
 interface Provider {
+  managed_by_file?: boolean;
   id: string;
   name: string;
   kind: string;
@@ -41,6 +43,7 @@ interface Target {
 }
 
 interface Mapping {
+  managed_by_file?: boolean;
   id: string;
   model_alias: string;
   description: string;
@@ -97,7 +100,7 @@ function Providers({ administers }: { administers: boolean }): JSX.Element {
       <List list={list} icon="servers" empty="Nobody serves models yet" hint="A provider is an account at OpenAI, Anthropic or a server of yours that speaks like them." add={add}>
         {rows => (
           <Table label="Providers" rows={rows} id={p => p.id} from={`${admin}/providers`} columns={[
-            { title: 'Provider', kind: 'wide', cell: p => <><strong>{show(p.name, 80)}</strong>{p.base_url && <><br /><span class="small mono">{show(p.base_url, 120)}</span></>}</> },
+            { title: 'Provider', kind: 'wide', cell: p => <><strong>{show(p.name, 80)}</strong><ByFile of={p} />{p.base_url && <><br /><span class="small mono">{show(p.base_url, 120)}</span></>}</> },
             { title: 'Speaks like', cell: p => show(p.kind) },
             { title: 'Key', cell: p => (p.has_api_key ? <Tag tone="good">Has one</Tag> : <Tag tone="quiet">None</Tag>) },
             { title: 'Made', cell: p => (p.source === 'config' ? 'in the configuration' : 'here') },
@@ -169,7 +172,7 @@ function Aliases({ administers }: { administers: boolean }): JSX.Element {
       <List list={list} icon="agents" empty="The organization has no alias of its own" hint="An alias is the name that clients use for a model. Those of the configuration work too, and are not in this list." add={add}>
         {rows => (
           <Table label="Aliases" rows={rows} id={m => m.id} from={`${admin}/model-mappings`} columns={[
-            { title: 'Alias', kind: 'wide', cell: m => <><strong class="mono">{show(m.model_alias, 80)}</strong>{m.description && <><br /><span class="small">{show(m.description, 160)}</span></>}</> },
+            { title: 'Alias', kind: 'wide', cell: m => <><strong class="mono">{show(m.model_alias, 80)}</strong><ByFile of={m} />{m.description && <><br /><span class="small">{show(m.description, 160)}</span></>}</> },
             { title: 'Goes to', cell: m => m.targets.map(t => <div key={`${t.provider_id} ${t.model}`}><span class="mono">{show(t.model, 80)}</span> <span class="small">at {providerOf(t.provider_id)}{m.targets.length > 1 && `, weight ${t.weight}`}</span></div>) },
             { title: 'When it fails', cell: m => show(m.fallbacks.join(', '), 120) || <span class="muted">an error</span> },
             { title: 'Acts', kind: 'end', cell: m => administers && <Acts name={m.model_alias} edit={() => { setChanging(m); }} end={() => { setEnding({ id: m.id, name: m.model_alias }); }} /> },
@@ -203,7 +206,7 @@ function SmartModels({ administers }: { administers: boolean }): JSX.Element {
       <List list={list} icon="agents" empty="There is no smart model" hint="A smart model sends each request to one of several aliases: easy ones to a small model, hard ones to a large one." add={add}>
         {rows => (
           <Table label="Smart models" rows={rows} id={m => m.id} from={`${admin}/smart-models`} columns={[
-            { title: 'Alias', kind: 'wide', cell: m => <><Link to={`/organization/models/${m.id}`}><strong class="mono">{show(m.model_alias, 80)}</strong></Link>{m.description && <><br /><span class="small">{show(m.description, 160)}</span></>}</> },
+            { title: 'Alias', kind: 'wide', cell: m => <><Link to={`/organization/models/${m.id}`}><strong class="mono">{show(m.model_alias, 80)}</strong></Link><ByFile of={m} />{m.description && <><br /><span class="small">{show(m.description, 160)}</span></>}</> },
             { title: 'Chooses from', cell: m => <span class="mono small">{show(m.slots.map(s => s.model_alias).join(', '), 160)}</span> },
             { title: 'Asks', cell: m => (m.determiner_model_alias ? <span class="mono">{show(m.determiner_model_alias, 60)}</span> : <span class="muted">nobody</span>) },
             { title: 'State', cell: m => (m.enabled ? <Tag tone="good">In use</Tag> : <Tag tone="quiet">Switched off</Tag>) },

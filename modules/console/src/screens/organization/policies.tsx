@@ -7,7 +7,7 @@ import type { PolicyItem } from '../../organization';
 import { Link, parameters, set } from '../../router';
 import { can, useMe } from '../../session';
 import { show } from '../../text';
-import { Empty, Problem, Screen, Tag, Waiting, type Tone } from '../../ui/basics';
+import { ByFile, Empty, Problem, Screen, Tag, Waiting, type Tone } from '../../ui/basics';
 import { Icon } from '../../ui/icons';
 import { Table } from '../../ui/table';
 import { Time } from '../../ui/time';
@@ -47,7 +47,7 @@ export function PolicyTable({ policies, from, changed }: { policies: PolicyItem[
   };
   return (
     <Table label="Policies" rows={policies} id={p => p.id} from={from} columns={[
-      { title: 'Policy', kind: 'wide', cell: p => <><Link to={`/organization/policies/${p.id}`}><strong>{show(p.name, 80)}</strong></Link><br /><span class="small">{show(p.mcp_server_name, 80)}</span></> },
+      { title: 'Policy', kind: 'wide', cell: p => <><Link to={`/organization/policies/${p.id}`}><strong>{show(p.name, 80)}</strong></Link><ByFile of={p} /><br /><span class="small">{show(p.mcp_server_name, 80)}</span></> },
       { title: 'State', cell: p => <PolicyState status={p.status} /> },
       { title: 'Agents', cell: p => (p.application_names.length ? show(p.application_names.join(', '), 80) : 'all') },
       { title: 'Rules', cell: p => p.rules_count },

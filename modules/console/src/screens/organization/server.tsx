@@ -8,7 +8,7 @@ import { go, Link, parameters } from '../../router';
 import { can, useMe } from '../../session';
 import { count, show } from '../../text';
 import type { Page } from '../../types';
-import { Empty, Problem, Screen, Section, Tag, Waiting } from '../../ui/basics';
+import { ByFile, Empty, Problem, Screen, Section, Tag, Waiting } from '../../ui/basics';
 import { Code } from '../../ui/code';
 import { Diff } from '../../ui/diff';
 import { Confirm, Dialog } from '../../ui/dialog';
@@ -30,7 +30,7 @@ function Overview({ server }: { server: OrganizationServer }): JSX.Element {
         <dt>Address of the server</dt><dd class="mono">{show(server.url ?? '', 300)}</dd>
         <dt>Short name</dt><dd class="mono">{show(server.slug)}</dd>
         <dt>Last answer</dt><dd><Time at={server.last_seen_at} /></dd>
-        <dt>Added</dt><dd><Time at={server.created_at} /></dd>
+        <dt>Added</dt><dd><Time at={server.created_at} /><ByFile of={server} /></dd>
       </dl>
     </div>
   );

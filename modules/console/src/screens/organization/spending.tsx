@@ -7,7 +7,7 @@ import type { BudgetSetting, LimitStatus, UsageRow, Usages } from '../../organiz
 import { parameters, set } from '../../router';
 import { can, useMe } from '../../session';
 import { show, words } from '../../text';
-import { Empty, Meter, Problem, Screen, Section, Tag, Waiting } from '../../ui/basics';
+import { ByFile, Empty, Meter, Problem, Screen, Section, Tag, Waiting } from '../../ui/basics';
 import { Chart } from '../../ui/chart';
 import { Icon } from '../../ui/icons';
 import { Delete, Make, type Ending } from '../../ui/object';
@@ -57,7 +57,7 @@ export function Budgets(): JSX.Element {
       {list.data && list.data.length > 0 && (
         <Table label="Budgets" rows={list.data} id={b => b.id} from={budgets} columns={[
           { title: 'Budget', kind: 'wide', cell: b => <Meter label={show(b.name, 60)} value={b.spent} max={b.amount} text={`${dollars(b.spent)} of ${dollars(b.amount)} this ${show(b.period)}`} /> },
-          { title: 'For', cell: scopeOf },
+          { title: 'For', cell: b => <>{scopeOf(b)}<ByFile of={b} /></> },
           { title: 'At its end', cell: b => (!b.enabled ? <Tag tone="quiet">Switched off</Tag> : b.hard_stop ? <Tag tone="warning">Calls stop</Tag> : <Tag tone="quiet">A warning</Tag>) },
           { title: 'Acts', kind: 'end', cell: b => administers && <button type="button" class="quiet danger" onClick={() => { setEnding(b); }}>Delete<span class="unseen"> {show(b.name, 60)}</span></button> },
         ]} />
@@ -99,7 +99,7 @@ export function Limits(): JSX.Element {
               {l.tpm_limit > 0 && <Meter label="Tokens" value={l.tpm_used} max={l.tpm_limit} text={`${l.tpm_used.toLocaleString('en')} of ${l.tpm_limit.toLocaleString('en')} in the last minute`} />}
             </>
           ) },
-          { title: 'For', cell: l => scopeOf(l.policy) },
+          { title: 'For', cell: l => <>{scopeOf(l.policy)}<ByFile of={l.policy} /></> },
           { title: 'Traffic', cell: l => (l.policy.traffic_type === 'all' ? 'models and servers' : l.policy.traffic_type === 'llm' ? 'models' : 'servers') },
           { title: 'State', cell: l => (l.degraded ? <Tag tone="bad">Counted by this node alone</Tag> : l.policy.enabled ? <Tag tone="good">In force</Tag> : <Tag tone="quiet">Switched off</Tag>) },
           { title: 'Acts', kind: 'end', cell: l => administers && <button type="button" class="quiet danger" onClick={() => { setEnding(l.policy); }}>Delete<span class="unseen"> {show(l.policy.name, 60)}</span></button> },
