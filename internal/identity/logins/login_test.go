@@ -430,6 +430,18 @@ func TestClients(t *testing.T) {
 	if err != nil || !stored.LoggedInAt.Equal(n.clock.time()) {
 		t.Errorf("%+v, error %v", stored, err)
 	}
+	// One with which nobody logged in is gone after a day, also when no other client registers.
+	n.clock.forward(storage.UnusedClientLifetime - time.Second)
+	if _, err := n.Client(t.Context(), public.Client.ID); err != nil {
+		t.Errorf("before a day: %v", err)
+	}
+	n.clock.forward(time.Second)
+	if _, err := n.Client(t.Context(), public.Client.ID); !errors.Is(err, authserver.ErrNoClient) {
+		t.Errorf("after a day: %v", err)
+	}
+	if _, err := n.Client(t.Context(), asked.Client.ID); err != nil {
+		t.Errorf("one that is used: %v", err)
+	}
 }
 
 // TestStands checks that a client whose login came of an identity provider that is gone has to log its user in anew, and that

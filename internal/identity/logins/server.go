@@ -102,6 +102,8 @@ func (s *Server) Client(ctx context.Context, id string) (*authserver.Client, err
 		return nil, authserver.ErrNoClient
 	case err != nil:
 		return nil, fmt.Errorf("reading a client: %w", err)
+	case found.LoggedInAt.IsZero() && !s.Now().Before(found.CreatedAt.Add(storage.UnusedClientLifetime)):
+		return nil, authserver.ErrNoClient // the store forgets it when the next one registers, which can be much later
 	}
 	return &authserver.Client{
 		ID: found.ID, Name: found.Name, SecretHash: string(found.SecretHash), AuthMethod: found.AuthMethod, RedirectURIs: found.RedirectURIs,
