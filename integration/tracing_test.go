@@ -361,6 +361,11 @@ func TestTraces(t *testing.T) {
 	x.asked(10, `{"model":"small","stream":true,"messages":[{"role":"user","content":"`+canary("prompt")+`"}]}`, "gpt-real-2026")
 	x.send(http.MethodPost, x.server.path, canary("token"), toolCall("echo"), append(mcpHeader(""), parentOf(11)...)...).want(t, http.StatusUnauthorized)
 	x.wants(11, nil, expected{name: "durward.authenticate", attributes: map[string]string{"durward.auth.result": "invalid"}})
+	// Caddy's own span has the path of a request, and not the query.
+	x.send(http.MethodGet, "/api/oauth/callback?code="+canary("code")+"&state="+canary("state"), "", nil, parentOf(12)...)
+	if whole, _ := x.collector.whole(traceID(12)); whole.attribute("url.path") != "/api/oauth/callback" {
+		t.Errorf("the span of a login's answer: %v", whole)
+	}
 
 	x.elicited()
 	x.logged(1)
