@@ -59,7 +59,11 @@ func TestManagedByFile(t *testing.T) {
 			t.Errorf("%s shows %d, not %d", path, got, want)
 		}
 	}
-	applied := a.do(a.adam, http.MethodPost, "/api/configuration/plan", object{"files": []object{{"name": "a.yaml", "text": "{}"}}, "prune": true})
+	prune := func(text string) answer {
+		return a.do(a.adam, http.MethodPost, "/api/configuration/plan", object{"files": []object{{"name": "a.yaml", "text": text}}, "prune": true})
+	}
+	prune("{}").want(http.StatusUnprocessableEntity)
+	applied := prune("organization: " + a.adam.OrganizationID)
 	if !strings.Contains(applied.body, `"action":"delete","kind":"server","name":"File","ends":{"connections":0,"keys":0}`) {
 		t.Errorf("planned %s", applied.body)
 	}

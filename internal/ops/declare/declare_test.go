@@ -258,6 +258,38 @@ servers:
 	}
 }
 
+// TestOneHeir checks that two objects of a file do not become one: what was there keeps one of the names, and one of both would
+// be missing, such as a policy that denies.
+func TestOneHeir(t *testing.T) {
+	const rule = ", server: Issues, rules: [{name: r, authorized: false}]}\n"
+	const base = "organization: acme\nservers:\n  - {name: Issues, directory: tracker}\n"
+	const own = ", url: 'https://own.example.com/mcp', provider: none}\n"
+	policies := base + "policies:\n  - {name: guard" + rule
+	entries := "organization: acme\ndirectory:\n  - {name: Own, slug: own" + own
+	for name, test := range map[string]struct{ before, after, want string }{
+		"a policy that stays":           {policies, policies + "  - {name: heir, was: guard" + rule, `a.yaml:6:12: policies[1].name: the policy "guard" is declared already, under another name`},
+		"a policy that stays, later":    {policies, base + "policies:\n  - {name: heir, was: guard" + rule + "  - {name: guard" + rule, `a.yaml:6:12: policies[1].name: the policy "guard" is declared already`},
+		"two heirs of a policy":         {policies, base + "policies:\n  - {name: one, was: guard" + rule + "  - {name: two, was: guard" + rule, `a.yaml:6:12: policies[1].name: the policy "guard" is declared already`},
+		"an entry that stays":           {entries, entries + "  - {name: Heir, slug: heir, was: own" + own, `a.yaml:4:24: directory[1].slug: the entry "own" is declared already, under another slug`},
+		"an entry that stays, later":    {entries, "organization: acme\ndirectory:\n  - {name: Heir, slug: heir, was: own" + own + "  - {name: Own, slug: own" + own, `a.yaml:4:23: directory[1].slug: an entry with the slug "own" is declared already, or gets another slug`},
+		"an entry that becomes another": {entries, "organization: acme\ndirectory:\n  - {name: Heir, slug: heir, was: own" + own + "  - {name: Two, slug: two, was: heir" + own, `a.yaml:4:23: directory[1].slug: the entry "heir" is declared already, under another slug`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newPlace(t)
+			if _, err := run(t, o, test.before, false); err != nil {
+				t.Fatal(err)
+			}
+			before := export(t, o)
+			if got, err := run(t, o, test.after, false); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %q, %v\nwant %s", got, err, test.want)
+			}
+			if diff := cmp.Diff(before, export(t, o)); diff != "" {
+				t.Errorf("something was changed (-before +after)\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestManyProblems checks that a small file does not have errors of many times its size: each has the path of its member.
 func TestManyProblems(t *testing.T) {
 	text := "organization: acme\n? " + strings.Repeat("x", 1<<16) + "\n: [" + strings.Repeat("0x1,", 5_000) + "]\n"

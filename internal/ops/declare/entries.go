@@ -39,7 +39,7 @@ func (p *planner) planEntries(d *document, whole *validate.Object) {
 			}
 		}
 		if p.entriesDeclared[e.Slug] {
-			o.Report(validate.ValueError, fmt.Sprintf("an entry with the slug %q is declared already", e.Slug), "slug")
+			o.Report(validate.ValueError, fmt.Sprintf("an entry with the slug %q is declared already, or gets another slug", e.Slug), "slug")
 			continue
 		}
 		p.entriesDeclared[e.Slug] = true
@@ -63,8 +63,12 @@ func (p *planner) planEntry(o *validate.Object, e storage.DirectoryEntry, record
 			return
 		}
 		former, exists = renamed, true
+		p.entriesDeclared[was] = true // nothing else has it in these files
 	}
 	switch {
+	case exists && p.isManaged(KindEntry, former.ID):
+		o.Report(validate.ValueError, fmt.Sprintf("the entry %q is declared already, under another slug", former.Slug), "slug")
+		return
 	case !exists:
 		e.ID = newID()
 		p.manages(KindEntry, e.ID)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -247,6 +248,13 @@ func (o *Options) carryOut(ctx context.Context, plan Plan, at **Change) error {
 	}
 	whole, entries := a.Entries[0], make([]storage.AuditEntry, 0, len(plan.Changes))
 	a.Entries = a.Entries[:1]
+	if o.Prune {
+		whole.Detail = maps.Clone(whole.Detail)
+		if whole.Detail == nil {
+			whole.Detail = make(map[string]any)
+		}
+		whole.Detail["prune"] = true
+	}
 	defer func() { a.Entries[0] = whole }()
 	for i := range plan.Changes {
 		*at = &plan.Changes[i]
@@ -280,9 +288,6 @@ func entryOf(c Change, e storage.AuditEntry) (storage.AuditEntry, error) {
 		return e, err
 	}
 	e.ID, e.Event = id.String(), c.Kind+"."+string(c.Action)
-	if c.Kind == KindPolicy && c.Action == Delete {
-		e.Event = KindPolicy + "." + string(Update) // it becomes archived
-	}
 	e.Detail = map[string]any{"id": c.id, "name": c.Name, "declared": true}
 	if c.Was != "" {
 		e.Detail["was"] = c.Was
@@ -290,6 +295,9 @@ func entryOf(c Change, e storage.AuditEntry) (storage.AuditEntry, error) {
 	var fields []string
 	for _, f := range c.Fields {
 		fields = append(fields, f.Field)
+	}
+	if c.Kind == KindPolicy && c.Action == Delete { // it becomes archived
+		e.Event, fields = KindPolicy+"."+string(Update), []string{"status"}
 	}
 	if fields != nil {
 		e.Detail["fields"] = fields
@@ -364,18 +372,14 @@ func (o *Options) plan(ctx context.Context, g *group) (Plan, Problems, error) {
 		}
 	}
 	if o.Prune && len(p.problems) == 0 {
-		if err := p.planEnds(ctx); err != nil {
+		if err := p.planEnds(ctx, g); err != nil {
 			return Plan{}, nil, fmt.Errorf("counting what would end: %w", err)
 		}
 	}
 	slices.SortStableFunc(p.changes, func(a, b Change) int { return rank(a) - rank(b) })
 	plan := Plan{Organization: g.named, Changes: p.changes, made: p}
 	plan.add, plan.remove = p.marks()
-	for _, d := range plan.add {
-		if _, there := p.nameOf(d); there {
-			plan.Taken++
-		}
-	}
+	plan.Taken = p.takenOver(plan.add)
 	if plan.Changes == nil {
 		plan.Changes = []Change{}
 	}

@@ -117,6 +117,10 @@ func (p *planner) planPolicies(d *document, whole *validate.Object) {
 			}
 			present = former
 		}
+		if present != nil && p.isManaged(KindPolicy, present.ID) {
+			o.Report(validate.ValueError, fmt.Sprintf("the policy %q is declared already, under another name", present.Name), "name")
+			continue
+		}
 		p.planPolicy(o, edit, present)
 	}
 }

@@ -21,6 +21,12 @@ func (p *planner) manages(kind, id string) {
 	p.managed[storage.DeclaredObject{Kind: kind, ID: id}] = true
 }
 
+// isManaged reports whether something of the files declares an object already. Two names of one object would leave one of
+// both without an object.
+func (p *planner) isManaged(kind, id string) bool {
+	return p.managed[storage.DeclaredObject{Kind: kind, ID: id}]
+}
+
 // uses notes that the files refer to an object, which does not end then.
 func (p *planner) uses(kind, id string) {
 	p.used[storage.DeclaredObject{Kind: kind, ID: id}] = true
@@ -55,6 +61,22 @@ func (p *planner) marks() (add, remove []storage.DeclaredObject) {
 		}
 	}
 	return add, remove
+}
+
+// takenOver counts the objects among new marks that were there before.
+func (p *planner) takenOver(add []storage.DeclaredObject) (n int) {
+	made := make(map[string]bool)
+	for _, c := range p.changes {
+		if c.Action == Create {
+			made[c.id] = true
+		}
+	}
+	for _, d := range add {
+		if _, there := p.nameOf(d); there && !made[d.ID] {
+			n++
+		}
+	}
+	return n
 }
 
 // nameOf returns the name of an object that is there.
@@ -104,7 +126,7 @@ func named[T any](of map[string]string, all []T, name func(T) (id, name string))
 }
 
 // planEnds plans the end of what former files declared and these do not.
-func (p *planner) planEnds(ctx context.Context) error {
+func (p *planner) planEnds(ctx context.Context, g *group) error {
 	ending := make(map[storage.DeclaredObject]bool)
 	for _, d := range p.declared {
 		if _, there := p.nameOf(d); there && !p.managed[d] && !p.used[d] {
@@ -115,6 +137,11 @@ func (p *planner) planEnds(ctx context.Context) error {
 		if !ending[storage.DeclaredObject{Kind: KindServer, ID: s.ID}] {
 			delete(ending, storage.DeclaredObject{Kind: KindEntry, ID: s.DirectoryID})
 		}
+	}
+	if len(ending) > 0 && len(p.managed) == 0 && g.named == "" {
+		d := g.documents[0]
+		p.wrong(d, d.root, "", "these files declare nothing, so that all that files manage would end: to end it, write which organization is meant, organization: NAME")
+		return nil
 	}
 	for _, d := range p.declared {
 		if !ending[d] {

@@ -6,9 +6,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -139,6 +141,9 @@ func TestTakenOver(t *testing.T) {
 	o := newPlace(t)
 	const text = "organization: acme\ndirectory:\n  - {name: Own, slug: own, url: 'https://own.example.com/mcp', provider: none}\n"
 	const server = "servers:\n  - {name: Ours, directory: own}\n"
+	if planned, err := Run(t.Context(), o, []File{{"a.yaml", text + server}}, true); err != nil || planned[0].Taken != 0 {
+		t.Errorf("what is new is taken over: %+v, %v", planned, err)
+	}
 	applied(t, o, text+server, "create directory_entry own", "create server Ours")
 	marks, err := o.Store.Declared(t.Context(), organization)
 	if err != nil || len(marks) != 2 {
@@ -167,5 +172,60 @@ func TestTakenOver(t *testing.T) {
 	}
 	if got := export(t, o); !strings.Contains(got, "slug: own\n") || strings.Contains(got, "Ours") {
 		t.Errorf("left is:\n%s", got)
+	}
+}
+
+// TestPruneOfNothing checks that files that declare nothing end what is managed only when they name the organization.
+func TestPruneOfNothing(t *testing.T) {
+	o := newPlace(t)
+	byToken := o.Organization
+	o.Organization = func(ctx context.Context, named string) (string, error) {
+		if named == "" {
+			return organization, nil // that of a token
+		}
+		return byToken(ctx, named)
+	}
+	o.Prune = true
+	if got, err := run(t, o, "{}\n", false); err != nil || got != nil {
+		t.Errorf("where nothing is managed: %q, %v", got, err)
+	}
+	if _, err := run(t, o, whole, false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run(t, o, "{}\n", true); err == nil || !strings.Contains(err.Error(), "a.yaml:1:1: these files declare nothing, so that all that files manage would end") {
+		t.Errorf("without a name: %v", err)
+	}
+	if got, err := run(t, o, "organization: acme\n", false); err != nil || len(got) != 4 {
+		t.Errorf("with its name: %q, %v", got, err)
+	}
+}
+
+// TestPruneAudit checks that the record of the whole says that it was a prune, and that of a policy that it was archived.
+func TestPruneAudit(t *testing.T) {
+	o := newPlace(t)
+	o.Store = record.NewStore(o.Store, nil)
+	if _, err := run(t, o, whole, false); err != nil {
+		t.Fatal(err)
+	}
+	o.Prune = true
+	if _, err := run(t, o, strings.Split(whole, "policies:")[0], false); err != nil {
+		t.Fatal(err)
+	}
+	records, err := o.Store.AuditRecords(t.Context(), storage.AuditFilter{OrganizationID: organization, To: start.Add(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var prunes, archived int
+	for _, r := range records {
+		text := string(r.Text)
+		if strings.Contains(text, `"configuration.apply"`) && strings.Contains(text, `"prune":true`) {
+			prunes++
+		}
+		if strings.Contains(text, `"policy.update"`) && strings.Contains(text, `"fields":["status"]`) {
+			archived++
+		}
+	}
+	if prunes != 1 || archived != 1 {
+		t.Errorf("%d prunes, %d archived", prunes, archived)
 	}
 }
