@@ -3,8 +3,10 @@ package integration
 import (
 	"fmt"
 	"net/http"
+	"path"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/durward-gateway/durward/integration/rig"
 )
@@ -103,6 +105,15 @@ func TestGatewayAdministration(t *testing.T) {
 	if log := g.send(http.MethodGet, "/api/audit?limit=100", boss, nil); !strings.Contains(string(log.body), "api_key.rotate") || strings.Contains(string(log.body), next) {
 		t.Errorf("the record of the rotation: %s", log.body)
 	}
+	// With time to change over there are two keys, and the record names both.
+	second := g.object(boss, http.MethodPost, keyPath+"/rotate", members{"former_ends_at": time.Now().Add(time.Hour).UTC().Format(time.RFC3339)})["id"].(string)
+	rotations := string(g.send(http.MethodGet, "/api/audit?limit=100", boss, nil).body)
+	for _, names := range []string{`"id":"` + second + `"`, `"former_id":"` + path.Base(keyPath) + `"`} {
+		if !strings.Contains(rotations, names) {
+			t.Errorf("the record of a rotation with time to change over lacks %s: %s", names, rotations)
+		}
+	}
+	g.object(boss, http.MethodDelete, base+"/admin/api-keys/"+second, nil)
 
 	// K05: revoked once and for all; the row can be read.
 	for range 2 {

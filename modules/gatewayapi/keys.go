@@ -287,6 +287,10 @@ var (
 // errRotateScoped refuses a second key beside one that is counted by itself: together they would have the limit twice.
 var errRotateScoped = routes.Refused(gateway.Conflict, "The key has a rate limit or budget of its own, which a second key beside it would escape; rotate it at once, without former_ends_at")
 
+// errRotateEnds refuses a second key that would end with the former one, whose end it gets: a rotation whose answer was lost and
+// that is made again has set that end already.
+var errRotateEnds = routes.Refused(gateway.Conflict, "The key ends by then, and so would the second one; change its expires_at first, or rotate it at once, without former_ends_at")
+
 // rotateKey gives a key a new secret, and ends the former one: at once, or at a time until which programs can change over. A
 // key has one secret, so that a second key, which is the same but for its id, has the new one then.
 func rotateKey(q *request) (any, error) {
@@ -343,6 +347,12 @@ func (q *request) succeedKey(ends, now time.Time) (any, error) {
 	}
 	if err := cmp.Or(rotates(&former), q.countedWithOthers(former.ID)); err != nil {
 		return nil, err
+	}
+	if !former.ExpiresAt.IsZero() && !former.ExpiresAt.After(ends) {
+		return nil, errRotateEnds
+	}
+	if q.Record != nil {
+		q.Record.Detail["former_id"] = former.ID // its end changes; id is the second key's
 	}
 	next := former
 	next.CreatedAt, next.UsedAt = now, time.Time{}
