@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"net"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -108,11 +109,12 @@ func (c *Configuration) add(option string, given bool, values ...string) {
 	c.options = append(c.options, o)
 }
 
-// at returns the place of the nth line of an option; nil when it is not known.
+// at returns the place of the nth line of an option; nil when it is not known. Where the file is, is the operator's alone.
 func (c *Configuration) at(option string, n int) *string {
 	word, _, _ := strings.Cut(option, " ")
 	if places := c.written[word]; n < len(places) {
-		return &places[n]
+		place := filepath.Base(places[n])
+		return &place
 	}
 	return nil
 }

@@ -38,3 +38,13 @@ func TestUnwritten(t *testing.T) {
 		}
 	}
 }
+
+// TestPlaces checks that a place has the name of its file, and not where the operator keeps it.
+func TestPlaces(t *testing.T) {
+	c := New(Source{Store: json.RawMessage(`{"driver":"sqlite"}`), Written: map[string][]string{"store": {"/srv/secret place/conf.d/edge.caddyfile:7"}}})
+	for _, o := range c.View(storage.Organization{}, "", new(issuers.Issuers), nil).Options {
+		if o.Option == "store" && (o.At == nil || *o.At != "edge.caddyfile:7") {
+			t.Errorf("%+v", o)
+		}
+	}
+}
