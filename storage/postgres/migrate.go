@@ -22,10 +22,12 @@ var migrationFiles embed.FS
 var ErrSchema = errors.New("unusable schema")
 
 const (
-	// hasMigrationsSQL counts our first table, and all tables, in one statement, because another node may be making
-	// them. Counters of rate limits are in tables of their own, which can exist before ours.
-	hasMigrationsSQL = `SELECT (SELECT count(*) FROM pg_class WHERE oid = to_regclass('schema_migrations')),
-		(SELECT count(*) FROM pg_tables WHERE schemaname = current_schema() AND tablename NOT LIKE 'durward\_counters\_%' AND tablename NOT LIKE 'durward\_nodes\_%')`
+	// hasMigrationsSQL counts our first table, and all tables, from one snapshot, because another node may be making them.
+	// to_regclass has a snapshot of its own, an older one at times, and would find no first table beside all the others.
+	// Counters of rate limits are in tables of their own, which can exist before ours.
+	hasMigrationsSQL = `SELECT count(*) FILTER (WHERE tablename = 'schema_migrations'),
+		count(*) FILTER (WHERE schemaname = current_schema() AND tablename NOT LIKE 'durward\_counters\_%' AND tablename NOT LIKE 'durward\_nodes\_%')
+		FROM pg_tables WHERE schemaname = ANY (current_schemas(false))`
 	schemaVersionSQL  = `SELECT COALESCE(max(version), 0) FROM schema_migrations`
 	oldestWriterSQL   = `SELECT COALESCE(max(oldest_writer), 0) FROM schema_migrations`
 	makeMigrationsSQL = `CREATE TABLE IF NOT EXISTS schema_migrations (

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -47,6 +48,47 @@ func TestOpenAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// TestTablesAppearTogether looks at a database while another node makes its tables there, and takes them back: it never has
+// tables without durward's first one. A node that saw them so would take the database for another program's, and end.
+func TestTablesAppearTogether(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	connect := func() *pgx.Conn {
+		conn, err := pgx.Connect(t.Context(), dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+		return conn
+	}
+	var made atomic.Bool
+	var all sync.WaitGroup
+	for range 4 {
+		conn := connect()
+		all.Go(func() {
+			for !made.Load() {
+				var ours, others int
+				if err := conn.QueryRow(t.Context(), hasMigrationsSQL).Scan(&ours, &others); err != nil || ours == 0 && others > 0 {
+					t.Errorf("%d tables without the first one, %v", others, err)
+					return
+				}
+			}
+		})
+	}
+	defer func() {
+		made.Store(true)
+		all.Wait()
+	}()
+	conn := connect()
+	for range 300 {
+		for _, statement := range []string{`CREATE TABLE schema_migrations (); CREATE TABLE servers ()`, `DROP TABLE schema_migrations, servers`} {
+			if _, err := conn.Exec(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }
 
 func TestOpenRefuses(t *testing.T) {
