@@ -633,15 +633,11 @@ type looker struct {
 
 func startLooker(t *testing.T, gateway string) *looker {
 	t.Helper()
-	chromium, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Fatalf("%v; `make setup` installs it on Debian", err)
-	}
 	home, err := os.MkdirTemp("", "console-") //nolint:usetesting // the browser may still write to it while it ends
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := exec.Command("node", "console/look.mjs", rig.Tools(t, "console"), chromium, filepath.Join(home, "profile"), gateway)
+	command := exec.Command("node", "console/look.mjs", rig.Tools(t, "console"), rig.Chromium(t), filepath.Join(home, "profile"), gateway)
 	command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home, "XDG_RUNTIME_DIR=" + home}
 	var complaint rig.Transcript
 	command.Stderr, command.WaitDelay = &complaint, rig.StopTimeout

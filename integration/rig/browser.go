@@ -48,12 +48,25 @@ func StartBrowserWithoutScripts(t testing.TB) *Browser {
 	return startBrowser(t, "without-scripts")
 }
 
-func startBrowser(t testing.TB, words ...string) *Browser {
+// Chromium returns the path of the Chromium that is installed: where there is one that has no window (Debian's
+// chromium-headless-shell), that one, because a screen takes it 60 % of the processor time. DURWARD_CONSOLE=all looks with the
+// whole browser.
+func Chromium(t testing.TB) string {
 	t.Helper()
-	chromium, err := exec.LookPath("chromium")
+	if os.Getenv("DURWARD_CONSOLE") != "all" {
+		if path, err := exec.LookPath("chromium-headless-shell"); err == nil {
+			return path
+		}
+	}
+	path, err := exec.LookPath("chromium")
 	if err != nil {
 		t.Fatalf("%v; `make setup` installs it on Debian", err)
 	}
+	return path
+}
+
+func startBrowser(t testing.TB, words ...string) *Browser {
+	t.Helper()
 	tools := Tools(t, "browser")
 	driver, err := findAbove("integration/browser/drive.mjs")
 	if err != nil {
@@ -63,7 +76,7 @@ func startBrowser(t testing.TB, words ...string) *Browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := exec.Command("node", append([]string{driver, tools, chromium, filepath.Join(home, "profile")}, words...)...)
+	command := exec.Command("node", append([]string{driver, tools, Chromium(t), filepath.Join(home, "profile")}, words...)...)
 	command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home, "XDG_RUNTIME_DIR=" + home}
 	var complaint Transcript
 	command.Stderr, command.WaitDelay = &complaint, StopTimeout
