@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/integration/rig"
+	"github.com/durward-gateway/durward/storage/postgres/pgtest"
 )
 
 // TestBackup checks backups of a gateway on the embedded store that is used meanwhile (Z-B01). Most are killed (SIGKILL):
@@ -55,7 +56,7 @@ func TestBackup(t *testing.T) {
 		if backup.Err != nil && cycle%2 != 0 {
 			t.Fatalf("cycle %d: %v:\n%s", cycle, backup.Err, &backup.Output)
 		}
-		w.restored(to, before)
+		w.restored([]string{to}, plan{}, before)
 		if t.Failed() {
 			t.Fatalf("cycle %d", cycle)
 		}
@@ -66,9 +67,50 @@ func TestBackup(t *testing.T) {
 	t.Logf("%d backups, %d whole, %d objects and %d calls acknowledged, none lost", cycles, whole, w.objects.Load(), w.calls.Load())
 }
 
+// TestBackupPostgres follows the runbook for two nodes on PostgreSQL that are used meanwhile: `durward backup` on each, then
+// pg_dump; pg_restore on another server, `durward restore` on two other machines. In every second cycle a node is killed while
+// the database is dumped. What was acknowledged before the first backup began is there, and the audit log is whole.
+func TestBackupPostgres(t *testing.T) {
+	t.Parallel()
+	database := pgtest.NewServer(t)
+	s := startSite(t, plan{nodes: 2, database: database.URL()})
+	w := newBackupWriters(s)
+	folder, cycles := t.TempDir(), max(2, number(t, "FAULT_BACKUPS", 10)/10)
+	for cycle := range cycles {
+		w.begin()
+		before := w.acknowledged()
+		var archives []string
+		for i, n := range s.nodes {
+			to := filepath.Join(folder, fmt.Sprint(cycle, "-", i, ".tar.gz"))
+			backup := n.command("backup", "--config", "Caddyfile", "--to", to)
+			if <-backup.Exited; backup.Err != nil {
+				t.Fatalf("cycle %d: %v:\n%s", cycle, backup.Err, &backup.Output)
+			}
+			archives = append(archives, to)
+		}
+		dump := filepath.Join(folder, fmt.Sprint(cycle, ".dump"))
+		var dumping sync.WaitGroup
+		dumping.Go(func() { database.Dump(t, dump) })
+		if victim := s.nodes[1]; cycle%2 == 1 {
+			victim.Kill()
+			victim.start()
+			victim.ready()
+		}
+		dumping.Wait()
+		w.end()
+		other := pgtest.NewServer(t)
+		other.Restore(t, dump)
+		w.restored(archives, plan{database: other.URL()}, before, "--database", "{env.DURWARD_DATABASE_URL}")
+		if t.Failed() {
+			t.Fatalf("cycle %d", cycle)
+		}
+	}
+	t.Logf("%d backups, %d objects and %d calls acknowledged, none lost", cycles, w.objects.Load(), w.calls.Load())
+}
+
 // command runs the binary in the directory of a node, with its environment.
 func (n *node) command(arguments ...string) *rig.Process {
-	return rig.Start(n.site.t, nil, n.directory, n.site.env, rig.Durward(n.site.t), arguments...)
+	return rig.Start(n.site.t, nil, n.directory, n.env, rig.Durward(n.site.t), arguments...)
 }
 
 // backupWriters write while backups are made: directory entries, numbered from 1 on, and calls.
@@ -93,7 +135,7 @@ func (w *backupWriters) begin() {
 		return wrote(w.site.nodes[0].send(client, http.MethodPost, "/api/server-directory", token, entry))
 	})
 	w.write(&w.calls, func(client *http.Client, token string) bool {
-		return w.site.nodes[0].call(client, token, w.server, "echo").passed()
+		return w.site.nodes[len(w.site.nodes)-1].call(client, token, w.server, "echo").passed()
 	})
 	atLeast := w.objects.Load() + 3
 	eventually(w.site.t, "some writes to be acknowledged", func() bool { return w.objects.Load() >= atLeast })
@@ -127,39 +169,53 @@ type counts struct{ objects, calls int64 }
 
 func (w *backupWriters) acknowledged() counts { return counts{w.objects.Load(), w.calls.Load()} }
 
-// restored restores a backup into the directory of a new node, starts it, and compares it with what had been acknowledged
-// before the backup began.
-func (w *backupWriters) restored(archive string, before counts) {
+// restored restores archives, each into the directory of a new node, starts the nodes, and compares them with what had been
+// acknowledged before the backup began. verify holds the words of `audit verify` that name the store.
+func (w *backupWriters) restored(archives []string, p plan, before counts, verify ...string) {
 	t := w.site.t
 	t.Helper()
-	w.site.add(plan{}, "restored")
-	n := w.site.nodes[len(w.site.nodes)-1]
-	w.site.nodes = w.site.nodes[:len(w.site.nodes)-1]
-	restore := n.command("restore", "--config", "Caddyfile", "--from", archive)
-	<-restore.Exited
-	if restore.Err != nil {
-		t.Errorf("%s: %v:\n%s", filepath.Base(archive), restore.Err, &restore.Output)
-		return
+	whole := w.site.nodes
+	for i := range archives {
+		w.site.add(p, fmt.Sprint("restored", i+1))
 	}
-	n.start()
-	n.ready()
-	client, token := newClient(t), w.site.token(admin)
+	nodes := w.site.nodes[len(whole):]
+	w.site.nodes = whole
+	for i, n := range nodes {
+		restore := n.command("restore", "--config", "Caddyfile", "--from", archives[i])
+		<-restore.Exited
+		if restore.Err != nil {
+			t.Errorf("%s: %v:\n%s", filepath.Base(archives[i]), restore.Err, &restore.Output)
+			return
+		}
+	}
+	for _, n := range nodes {
+		n.start()
+	}
+	for _, n := range nodes {
+		n.ready()
+	}
+	n, client, token := nodes[0], newClient(t), w.site.token(admin)
 	var entries, calls struct{ Pagination struct{ Total int64 } }
 	n.read(client, token, "/api/server-directory?limit=1&search=backup-", &entries)
 	if entries.Pagination.Total < before.objects {
-		t.Errorf("%s: %d directory entries are there, %d were acknowledged before it began", filepath.Base(archive), entries.Pagination.Total, before.objects)
+		t.Errorf("%s: %d directory entries are there, %d were acknowledged before it began", filepath.Base(archives[0]), entries.Pagination.Total, before.objects)
 	}
-	eventually(t, "the journal's records to be in the restored store", func() bool {
+	eventually(t, "the journals' records to be in the restored store", func() bool {
 		n.read(client, token, "/api/audit?limit=1&kind=call&tool=echo", &calls)
 		return calls.Pagination.Total >= before.calls
 	})
-	n.Stop(t)
-	verify := n.command("audit", "verify", "--data", n.directory, "--master-key", "{env.DURWARD_TEST_KEY}")
-	<-verify.Exited
-	if verify.Err != nil {
-		t.Errorf("%s: audit verify: %v:\n%s", filepath.Base(archive), verify.Err, &verify.Output)
+	for _, n := range nodes {
+		n.Stop(t)
 	}
-	if err := os.RemoveAll(n.directory); err != nil {
-		t.Error(err)
+	for i, n := range nodes {
+		words := append([]string{"audit", "verify", "--data", n.directory, "--master-key", "{env.DURWARD_TEST_KEY}"}, verify...)
+		verification := n.command(words...)
+		<-verification.Exited
+		if verification.Err != nil {
+			t.Errorf("%s: audit verify: %v:\n%s", filepath.Base(archives[i]), verification.Err, &verification.Output)
+		}
+		if err := os.RemoveAll(n.directory); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	// perRound is after how many cycles everything begins anew, so that lists stay short.
+	// perRound is the number of cycles after which everything begins anew, so that lists stay short.
 	perRound = 50
 	writers  = 8
-	// perRound is the number of cycles after which everything begins anew, so that lists stay short.
+	// failures is the number of writes that a writer tries without acknowledgement, while the database is away.
 	failures = 3
 )
 
-// failures is the number of writes that a writer tries without acknowledgement, while the database is away.
+// tally holds the results of the cycles so far.
 type tally struct {
 	cycles            int
 	acks              int64
 	unknown, resolved int
-	slowest           time.Duration // tally holds the results of the cycles so far.
+	slowest           time.Duration // the longest time until all nodes were ready again
 	spent             time.Duration // on cycles and comparisons
 }
 

@@ -70,6 +70,7 @@ type node struct {
 	name      string
 	address   string // host:port where it listens
 	directory string
+	env       []string
 	store     *chaos.Proxy // when the plan says so
 	start     func()
 }
@@ -148,6 +149,7 @@ http://:<port> {
 		s.t.Fatal(err)
 	}
 	binary := rig.Durward(s.t)
+	n.env = env
 	n.start = func() {
 		n.Process = rig.Start(s.t, p.files, n.directory, env, binary, "run", "--config", config, "--adapter", "caddyfile")
 		started := n.Process

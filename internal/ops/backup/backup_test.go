@@ -290,6 +290,27 @@ func TestOccupied(t *testing.T) {
 	}
 }
 
+// TestDirectoryIsMade restores where the directory is not there. Those above it are made only where nobody has typed them.
+func TestDirectoryIsMade(t *testing.T) {
+	from := node(t)
+	from.Snapshot, from.Store = nil, "postgres"
+	elsewhere := filepath.Join(t.TempDir(), "data", "caddy", "durward")
+	if _, err := Read(t.Context(), write(t, from), &Target{Directory: elsewhere}); err != nil {
+		t.Error(err)
+	}
+	if names := tree(t, elsewhere); len(names) == 0 {
+		t.Error("nothing is there")
+	}
+	mistyped := filepath.Join(t.TempDir(), "mistyped")
+	_, err := Read(t.Context(), write(t, node(t)), &Target{Directory: filepath.Join(mistyped, "data"), Store: filepath.Join(mistyped, "data", "gate.db")})
+	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), mistyped) {
+		t.Errorf("a mistyped path: %v", err)
+	}
+	if _, err := os.Stat(mistyped); err == nil {
+		t.Error("a mistyped path has created a tree")
+	}
+}
+
 func TestStoresDiffer(t *testing.T) {
 	to := target(t)
 	to.Store = ""

@@ -46,8 +46,7 @@ type Target struct {
 // manifest. The store comes last. When Read was interrupted, it can be started again: it begins anew.
 // It returns ErrOccupied where files of a gateway are already, and ErrIncomplete.
 func Read(ctx context.Context, archive string, to *Target) (m Manifest, err error) {
-	// Directories above are not made, as when a gateway starts: a mistyped path must not create a tree.
-	if err := os.Mkdir(to.Directory, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := to.makeDirectory(); err != nil {
 		return m, err
 	}
 	unpacked := filepath.Join(to.Directory, unpackedName)
@@ -72,6 +71,49 @@ func Read(ctx context.Context, archive string, to *Target) (m Manifest, err erro
 		return m, errors.Join(err, os.RemoveAll(unpacked))
 	}
 	return m, to.place(unpacked)
+}
+
+// makeDirectory makes the directory where it is not there. Directories above that of a store are not made, as when a gateway
+// starts: a mistyped path must not create a tree. Nobody types the directory of a gateway without one, which is Caddy's.
+func (t *Target) makeDirectory() error {
+	if _, err := os.Stat(t.Directory); err == nil {
+		return nil
+	}
+	there := filepath.Dir(t.Directory)
+	for t.Store == "" && there != filepath.Dir(there) {
+		if _, err := os.Stat(there); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		there = filepath.Dir(there)
+	}
+	made, err := filepath.Rel(there, t.Directory)
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(there)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, name := range ancestors(made) {
+		if err := root.Mkdir(name, 0o700); errors.Is(err, fs.ErrExist) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		if err := giveDirectory(root, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ancestors returns a relative path and the paths above it, the shortest first.
+func ancestors(path string) []string {
+	if parent := filepath.Dir(path); parent != "." {
+		return append(ancestors(parent), path)
+	}
+	return []string{path}
 }
 
 // makeRoot makes a directory and opens it. The user of the gateway may own the directory around it, and put a link in its

@@ -187,6 +187,30 @@ func (s *Server) Query(tb testing.TB, statement string) (text string) {
 	return text
 }
 
+// Dump writes the server's database into a file (pg_dump), as a user to whom row-level security does not apply.
+func (s *Server) Dump(tb testing.TB, file string) {
+	tb.Helper()
+	s.client(tb, "pg_dump", "--format=custom", "--file="+file, "--dbname="+s.Superuser())
+}
+
+// Restore reads a file of Dump into the server's database (pg_restore), which is empty.
+func (s *Server) Restore(tb testing.TB, file string) {
+	tb.Helper()
+	s.client(tb, "pg_restore", "--exit-on-error", "--single-transaction", "--dbname="+s.Superuser(), file)
+}
+
+// client runs a program of PostgreSQL as the user of the tests.
+func (s *Server) client(tb testing.TB, name string, arguments ...string) {
+	tb.Helper()
+	program, err := binary(name)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if output, err := osexec.Command(program, arguments...).CombinedOutput(); err != nil {
+		tb.Fatalf("%s: %v: %s", name, err, output)
+	}
+}
+
 // NewStandby starts a server that follows this one (streaming replication), until it is promoted or the test ends.
 func (s *Server) NewStandby(tb testing.TB) *Server {
 	tb.Helper()
