@@ -94,6 +94,7 @@ type Store interface {
 	Audits
 	Gateway
 	Declarations
+	Provisioning
 
 	// Together runs f in one write transaction of an organization: what this store reads and writes with the context that
 	// f gets belongs to it, and all of it is committed, or nothing when f returns an error. An error of a method under it
@@ -105,7 +106,7 @@ type Store interface {
 	Ping(ctx context.Context) error
 	// OnChange registers f, which is called after each commit that changed the organization's facts (its servers,
 	// directory entries, connections, agents, policies, tool pins, revoked users, API keys, rate limits, models,
-	// budgets, logins and agents' credentials that end), before the writing method returns; organization "" means every organization. A store that nodes share
+	// budgets, provisioned users and groups, logins and agents' credentials that end), before the writing method returns; organization "" means every organization. A store that nodes share
 	// calls f for the other nodes' commits too, soon after them. Functions are called in the order of their
 	// registration. f must not block or write to the store. The returned function ends the registration. Connection
 	// attempts, users, organizations' names, usage and data keys are no such facts, and a write that changes nothing
@@ -633,4 +634,42 @@ type Audits interface {
 	AuditCheckpoint(ctx context.Context, node string, number int64) (AuditCheckpoint, error)
 	// AuditCheckpoints lists a node's checkpoints by number; node "" means all nodes.
 	AuditCheckpoints(ctx context.Context, node string) ([]AuditCheckpoint, error)
+}
+
+// Provisioning keeps the users and groups that an organization's identity provider writes ahead of any token.
+type Provisioning interface {
+	// CreateProvisionedUser stores a user. It returns a ConflictError on user_name when another one has it, and on count when
+	// the organization has most already. A deleted user of that name is forgotten.
+	CreateProvisionedUser(ctx context.Context, u ProvisionedUser, most int) error
+	// UpdateProvisionedUser lets edit change a user in one transaction, and returns them before and after. An error of edit is
+	// returned unchanged and nothing is written. Users of the gateway who matched the former name stay matched. Id, organization
+	// and creation time cannot be changed. edit must not call the store. It returns a ConflictError as CreateProvisionedUser does.
+	UpdateProvisionedUser(ctx context.Context, organization, id string, match ProvisionedMatch, edit func(*ProvisionedUser) error) (before, after ProvisionedUser, err error)
+	// DeleteProvisionedUser deletes a user and their memberships. That somebody of that name was deleted is remembered: whom it
+	// matches may not come in.
+	DeleteProvisionedUser(ctx context.Context, organization, id string, now time.Time) error
+	// ProvisionedUser reads one user with their groups.
+	ProvisionedUser(ctx context.Context, organization, id string) (ProvisionedUser, error)
+	// ProvisionedUsers lists users with their groups, in the order of their creation.
+	ProvisionedUsers(ctx context.Context, f ProvisionedFilter) (Page[ProvisionedUser], error)
+	// UsersProvisionedAs lists the ids of the gateway's users who are a provisioned user, also a deleted one.
+	UsersProvisionedAs(ctx context.Context, organization, id string, match ProvisionedMatch) ([]string, error)
+	// ProvisionedStanding finds what is provisioned about a user of the gateway. It returns ErrNotFound when there is no such
+	// user.
+	ProvisionedStanding(ctx context.Context, organization, userID string, match ProvisionedMatch) (ProvisionedStanding, error)
+
+	// CreateProvisionedGroup stores a group with members. It returns a ConflictError on name when another one has it, on count
+	// when there are too many groups or members then, and on members when one does not exist.
+	CreateProvisionedGroup(ctx context.Context, g ProvisionedGroup, members []string, most ProvisionedMost) error
+	// UpdateProvisionedGroup changes a group in one transaction. An error of the edit is returned unchanged and nothing is
+	// written. Members to add that are there already, and to remove that are not, change nothing. Other errors are those of
+	// CreateProvisionedGroup.
+	UpdateProvisionedGroup(ctx context.Context, organization, id string, now time.Time, c ProvisionedChange) (ProvisionedGroup, error)
+	// DeleteProvisionedGroup deletes a group.
+	DeleteProvisionedGroup(ctx context.Context, organization, id string) error
+	// ProvisionedGroup reads one group, with its members when they are asked for.
+	ProvisionedGroup(ctx context.Context, organization, id string, withMembers bool) (ProvisionedGroup, error)
+	// ProvisionedGroups lists groups in the order of their creation. A page with members ends early when there are too many of
+	// them.
+	ProvisionedGroups(ctx context.Context, f ProvisionedFilter) (Page[ProvisionedGroup], error)
 }

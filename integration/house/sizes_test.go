@@ -16,8 +16,8 @@ const (
 
 // crowded lists the packages with more files, and why.
 var crowded = map[string]int{
-	"storage/records":     40, // one file for each kind of record
-	"storage/storagetest": 33, // likewise
+	"storage/records":     41, // one file for each kind of record
+	"storage/storagetest": 34, // likewise
 }
 
 // talkative lists the types with more exported methods, and why.

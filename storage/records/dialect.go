@@ -46,6 +46,8 @@ type texts struct {
 	listUsers                                                string
 	pinsNamed                                                string
 	addSpend                                                 string
+	addMembers, countNamedMembers                            string
+	removeMembers, keepMembers                               string
 }
 
 func (d Dialect) texts() *texts {
@@ -64,6 +66,7 @@ func (d Dialect) texts() *texts {
 	t.pins(d)
 	t.usage(d)
 	t.users(d)
+	t.members(d)
 	return &t
 }
 
@@ -78,7 +81,9 @@ func (d Dialect) Reads() map[string]string {
 		"agent's credential": agentCredentialSQL, "credentials of a client": credentialsOfClientSQL,
 		"policies of a server": serverPoliciesSQL, "approval": approvalSQL, "status of an approval": approvalStatusSQL, "approval that can be used": takeableSQL, "pins of tools": t.pinsNamed, "calls that are held": t.heldCalls, "hold": holdSQL,
 		"login": loginSQL, "consent": consentSQL, "registered client": registeredClientSQL,
-		"API key by HMAC": apiKeyByHMACSQL, "rate limits": enabledRateLimitsSQL,
+		"provisioned by name": candidateByNameSQL, "provisioned by external id": candidateByOtherSQL, "provisioned formerly": candidateByLinkSQL,
+		"groups of provisioned": groupsOfProvisionedSQL,
+		"API key by HMAC":       apiKeyByHMACSQL, "rate limits": enabledRateLimitsSQL,
 		"providers": llmProvidersSQL, "mappings": mappingsSQL, "smart models": smartModelsSQL,
 	}
 }

@@ -23,6 +23,8 @@ const (
 		AND NOT EXISTS (SELECT 1 FROM model_mappings WHERE organization_id = o.id)
 		AND NOT EXISTS (SELECT 1 FROM smart_models WHERE organization_id = o.id)
 		AND NOT EXISTS (SELECT 1 FROM budgets WHERE organization_id = o.id)
+		AND NOT EXISTS (SELECT 1 FROM provisioned_users WHERE organization_id = o.id)
+		AND NOT EXISTS (SELECT 1 FROM provisioned_groups WHERE organization_id = o.id)
 		AND NOT EXISTS (SELECT 1 FROM usage_hours WHERE organization_id = o.id)`
 	listEmptyOrganizationsSQL = emptyOrganizationsSQL + ` ORDER BY id`
 	emptyOrganizationSQL      = emptyOrganizationsSQL + ` AND o.id = $1`

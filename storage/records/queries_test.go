@@ -212,8 +212,8 @@ func TestTextsAreConstants(t *testing.T) {
 			})
 		}
 	}
-	if len(made) != 22 {
-		t.Errorf("%d texts are made, not 22: %v", len(made), slices.Sorted(maps.Keys(made)))
+	if len(made) != 26 {
+		t.Errorf("%d texts are made, not 26: %v", len(made), slices.Sorted(maps.Keys(made)))
 	}
 }
 

@@ -32,6 +32,7 @@ type Store struct {
 	modelsStore
 	usageStore
 	declaredStore
+	provisioningStore
 	tablesStore
 }
 
@@ -60,6 +61,7 @@ type (
 	modelsStore        struct{ *work }
 	usageStore         struct{ *work }
 	declaredStore      struct{ *work }
+	provisioningStore  struct{ *work }
 	tablesStore        struct{ *work }
 )
 
@@ -78,7 +80,7 @@ func New(driver Driver, dialect Dialect) *Store {
 		policiesStore{w}, approvalsStore{w}, holdsStore{w}, conversationsStore{w}, tasksStore{w}, jobsStore{w}, revocationsStore{w},
 		announcementsStore{w},
 		loginsStore{w}, clientsStore{w}, toolPinsStore{w}, auditsStore{w}, apiKeysStore{w}, rateLimitsStore{w},
-		modelsStore{w}, usageStore{w}, declaredStore{w}, tablesStore{w},
+		modelsStore{w}, usageStore{w}, declaredStore{w}, provisioningStore{w}, tablesStore{w},
 	}
 }
 

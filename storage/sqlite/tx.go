@@ -156,7 +156,7 @@ func (t *writeTx) Query(ctx context.Context, query string, args []any, each func
 
 // Exec implements records.Tx.
 func (t *writeTx) Exec(ctx context.Context, query string, args ...any) (int64, error) {
-	return t.count(t.tx.ExecContext(ctx, query, args...))
+	return t.count(t.tx.ExecContext(ctx, query, listed(args)...))
 }
 
 func (t *writeTx) count(result sql.Result, err error) (int64, error) {

@@ -14,7 +14,7 @@ import (
 // table's column server_id holds ids of servers.
 var records = map[string]string{
 	"organizations": "organization", "users": "user", "directory_entries": "directory", "servers": "server", "applications": "application",
-	"agents": "agent", "policies": "policy", "budgets": "budget",
+	"agents": "agent", "policies": "policy", "budgets": "budget", "provisioned_users": "provisioned", "provisioned_groups": "group",
 }
 
 // tags holds prefixes with which ids sort by bytes in another order than by any language's rules.
