@@ -14,6 +14,7 @@ import (
 	"github.com/durward-gateway/durward/modules/mcp"
 	"github.com/durward-gateway/durward/modules/platformapi"
 	"github.com/durward-gateway/durward/modules/policy"
+	"github.com/durward-gateway/durward/modules/scim"
 	"github.com/durward-gateway/durward/modules/session"
 	"github.com/durward-gateway/durward/modules/sse"
 )
@@ -44,6 +45,7 @@ var pipeline = append(development(), []directive{
 	{"durward_sse", func() handler { return new(sse.Handler) }},
 	{"durward_llm", func() handler { return new(llm.Handler) }},
 	{"durward_gateway", func() handler { return new(gatewayapi.Handler) }},
+	{"durward_scim", func() handler { return new(scim.Handler) }},
 	{platformName, func() handler { return new(platformapi.Handler) }},
 }...)
 

@@ -55,6 +55,8 @@ var words = map[string]func(*caddyfile.Dispenser, *app.App) error{
 	"memory_limit": parseMemoryLimit,
 
 	"branding": parseBranding,
+
+	"scim": parseSCIM,
 }
 
 // parseOption sets up the app from the global option. Syntax:
@@ -101,6 +103,11 @@ var words = map[string]func(*caddyfile.Dispenser, *app.App) error{
 //			slack   <reference...>
 //			teams   <reference...>
 //			email   <host:port> { ... }
+//		}
+//		scim {
+//			match   user_name|subject|email|external_id
+//			groups  token|scim...
+//			require
 //		}
 //		sse              require_grant
 //		pin              enforce

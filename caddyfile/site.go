@@ -33,11 +33,12 @@ var families = []family{
 	{"sse", []string{"durward_limit", "durward_policy", "durward_credential", "durward_sse"}},
 	{"llm", []string{"durward_limit", "durward_llm"}},
 	{"gateway", []string{"durward_limit", "durward_gateway"}},
+	{"scim", []string{"durward_scim"}},
 }
 
 // parseMacro sets up the whole pipeline. Syntax:
 //
-//	durward [platform] [mcp] [sse] [llm] [gateway]
+//	durward [platform] [mcp] [sse] [llm] [gateway] [scim]
 //
 // Without arguments every family is served. /healthz and /readyz always are.
 func parseMacro(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {

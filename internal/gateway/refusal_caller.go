@@ -87,6 +87,16 @@ func ScopesElsewhere() *ServiceError {
 	return &ServiceError{Name: Forbidden, Message: "The scopes of this API key do not cover this address"}
 }
 
+// OnlyProvisions returns a 403: the address is for provisioning, and the credential is not.
+func OnlyProvisions() *ServiceError {
+	return &ServiceError{Name: Forbidden, Message: "This address takes only API keys with the scope scim, which administrators make"}
+}
+
+// ShutOut returns a 403: the user of a good credential may not come in.
+func ShutOut() *ServiceError {
+	return &ServiceError{Name: Forbidden, Message: "Your organization's identity provider has deactivated your account for this gateway, or has not provisioned it; ask whoever assigns applications there"}
+}
+
 // CredentialUnread returns a 503: whether the credential is valid cannot be found out.
 func CredentialUnread() *ServiceError {
 	return &ServiceError{Name: Unavailable, Message: "Credentials cannot be verified at the moment"}

@@ -67,6 +67,9 @@ var refusals = []refused{
 	{"other organization", gateway.OtherOrganization().Write, 403, nil,
 		`{"error":"Forbidden","message":"The token names another organization than the one that this gateway is for. Log in with an account of that organization, or without choosing another one; an administrator of the gateway can see in its log which claim it is"}`},
 	{"scopes", gateway.ScopesElsewhere().Write, 403, nil, `{"error":"Forbidden","message":"The scopes of this API key do not cover this address"}`},
+	{"not for provisioning", gateway.OnlyProvisions().Write, 403, nil, `{"error":"Forbidden","message":"This address takes only API keys with the scope scim, which administrators make"}`},
+	{"shut out", gateway.ShutOut().Write, 403, nil,
+		`{"error":"Forbidden","message":"Your organization's identity provider has deactivated your account for this gateway, or has not provisioned it; ask whoever assigns applications there"}`},
 	{"credential unread", gateway.CredentialUnread().Write, 503, retry, `{"error":"Unavailable","message":"Credentials cannot be verified at the moment"}`},
 
 	// Order of handlers

@@ -137,6 +137,9 @@ type App struct {
 	// What pages and the console show of whoever runs the gateway: name, logo, colour. Default: durward's own.
 	Branding *settings.Branding `json:"branding,omitempty"`
 
+	// The rules for users whom identity providers provision (SCIM). Default: that of each member.
+	SCIM *settings.Provisioning `json:"scim,omitempty"`
+
 	// Where a Caddyfile had each option, as `file:line`, for errors and for administrators. The adapter writes it. Default:
 	// nothing is known.
 	Written map[string][]string `json:"written,omitempty"`
@@ -194,13 +197,13 @@ func (a *App) Provision(ctx caddy.Context) error {
 	a.ctx = ctx
 	a.logger = ctx.Logger()
 	a.slogger = ctx.Slogger()
-	a.rulesID = digest(a.IdentitiesRaw, a.PublicURL, a.Agents, a.AuthorizationServer)
-	if err := cmp.Or(settings.CheckUnconnected(a.Unconnected), a.Sizes.Check(), a.Streams.Check(), settings.CheckMemoryLimit(a.MemoryLimit), a.Agents.Check(), a.Audit.Check(), a.LimitRules.Check(), a.AuthorizationServer.Check()); err != nil {
+	a.rulesID = digest(a.IdentitiesRaw, a.PublicURL, a.Agents, a.AuthorizationServer, a.SCIM)
+	if err := cmp.Or(settings.CheckUnconnected(a.Unconnected), a.Sizes.Check(), a.Streams.Check(), settings.CheckMemoryLimit(a.MemoryLimit), a.Agents.Check(), a.Audit.Check(), a.LimitRules.Check(), a.AuthorizationServer.Check(), a.SCIM.Check()); err != nil {
 		return err
 	}
 	a.fixed = fixed.New(fixed.Source{ // the guests' own configuration is cleared once they are loaded
 		Written: a.Written, PublicURL: a.PublicURL, Store: a.StoreRaw, Identities: a.IdentitiesRaw, Coordinator: a.CoordinatorRaw, Authorization: a.AuthorizationServer, Audit: a.Audit,
-		Limits: a.LimitRules, Agents: a.Agents, SSE: a.SSE, Pinning: a.Pinning, Notify: a.Notify, Branding: a.Branding, Unconnected: a.Unconnected, MemoryLimit: a.MemoryLimit,
+		Limits: a.LimitRules, Agents: a.Agents, SSE: a.SSE, Pinning: a.Pinning, Notify: a.Notify, Branding: a.Branding, SCIM: a.SCIM, Unconnected: a.Unconnected, MemoryLimit: a.MemoryLimit,
 	})
 	var err error
 	if a.brand, err = a.Branding.Brand(); err != nil {

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -50,7 +51,11 @@ func (c *Core) bindApprovals(clients []string, development DevelopmentIdentity) 
 		Receivers: c.receivers, Store: c.Store, Guard: c.Guard, Page: c.ApprovalURL, Count: metrics.CountAnnouncement, Log: c.Log, Now: time.Now,
 		Said: func(a *storage.Approval) (approval.Said, error) { return c.Approvals.Said(a) },
 	})
-	options := approval.Options{Store: c.Store, Vault: c.Keyring, Bell: &approvalBell, Clients: clients, Now: time.Now}
+	groups := func(ctx context.Context, organization, user string, said []string) ([]string, error) {
+		named, _, err := c.Authenticator.Groups(ctx, organization, user, said) // who decides has the groups that are known
+		return named, err
+	}
+	options := approval.Options{Groups: groups, Store: c.Store, Vault: c.Keyring, Bell: &approvalBell, Clients: clients, Now: time.Now}
 	if len(c.receivers) > 0 {
 		options.Announcer = c.Announcer
 	}

@@ -31,7 +31,7 @@ func (c *Core) newAuthenticator(accepted *authn.Logins) *authn.Authenticator {
 	return authn.New(authn.Options{
 		Memory: c.resources.bearers, Issuers: c.Issuers.ByName(), Logins: accepted, RulesID: c.rulesID + strconv.FormatBool(accepted != nil), Digester: c.digester,
 		RegisterAgents: c.AgentRules.AutoRegister, RequireAgents: c.AgentRules.RequireRegistered,
-		Shared: c.Clock.Shared, Resolved: c.noticeOrganization,
+		Provisioning: c.Provisioning, Shared: c.Clock.Shared, Resolved: c.noticeOrganization,
 	})
 }
 

@@ -123,6 +123,8 @@ type Core struct {
 	Runtime Runtime
 	// AgentRules holds the rules for clients that are not registered.
 	AgentRules settings.AgentRules
+	// Provisioning holds the rules for users whom identity providers provision.
+	Provisioning authn.Provisioning
 	// Guide reports whether users who have not connected their account are led to the page in the conversation; otherwise
 	// they are refused.
 	Guide bool
@@ -275,7 +277,7 @@ func (a *App) newCore(public *url.URL) (*Core, error) {
 		PublicURL: public.String(), Cookies: websession.Cookies{PublicURL: public.String()}, Names: names, Store: a.resources.store, Guard: guard, Streams: &openStreams,
 		Sizes: a.Sizes.WithDefaults(), StreamBounds: a.Streams.WithDefaults(), Overload: process.NewMeter(a.MemoryLimit, a.slogger),
 		Metrics: a.metrics, Log: a.slogger, Admitter: a.newAdmitter(), Tasks: a.resources.tasks, Clock: a.resources.clock, Desk: &desk,
-		resources: a.resources, rulesID: a.rulesID + public.String(), AgentRules: a.agentRules(),
+		resources: a.resources, rulesID: a.rulesID + public.String(), AgentRules: a.agentRules(), Provisioning: a.SCIM.Rules(),
 	}
 	core.Brand, core.Fixed = a.brand, a.fixed
 	core.Guide = a.Unconnected != settings.UnconnectedRefuse

@@ -46,6 +46,11 @@ func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request, call *app
 		step.ended("limited")
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(many.Wait.Seconds()))))
 		h.refuse(w, r, gateway.TooManyFailures())
+	case errors.Is(err, authn.ErrShutOut): // no other token would help: a client that got a 401 would ask for one again and again
+		step.ended("forbidden")
+		h.logger.Info("refusing a user", zap.String("reason", token.Reason(err)))
+		call.Core.AuditRefusal(err, r.URL.Path)
+		h.refuse(w, r, gateway.ShutOut())
 	case errors.Is(err, token.ErrInvalid):
 		step.ended("invalid")
 		h.logger.Debug("refusing a credential", zap.String("reason", token.Reason(err)))
@@ -90,6 +95,16 @@ func prove(r *http.Request, core *app.Core, presented credential) (authn.Bearer,
 func (h *Handler) enter(w http.ResponseWriter, r *http.Request, step proof, at surface) (refused bool) {
 	call := step.call
 	key := call.Caller.Key
+	if at == provisioning {
+		if key != nil && key.Scopes.SCIM && call.Caller.UserID == "" {
+			step.ended("ok")
+			return false
+		}
+		step.ended("forbidden")
+		call.Core.Audit.RefusedBearer(app.RecordedBearer(call.Caller), "only API keys with the scope scim provision users", r.URL.Path)
+		h.refuse(w, r, gateway.OnlyProvisions())
+		return true
+	}
 	if key == nil || at == proxies && key.Scopes.MCP && call.Caller.UserID != "" || at == models && key.Scopes.LLM() {
 		step.ended("ok")
 		return false

@@ -47,9 +47,10 @@ func presented(h http.Header, at surface) credential {
 type surface int
 
 const (
-	elsewhere surface = iota // keys are not accepted
-	proxies                  // keys with the scope mcp, as their users
-	models                   // keys with the scope llm, or of models
+	elsewhere    surface = iota // keys are not accepted
+	proxies                     // keys with the scope mcp, as their users
+	models                      // keys with the scope llm, or of models
+	provisioning                // keys with the scope scim, and no tokens
 )
 
 func surfaceOf(path string) surface {
@@ -58,6 +59,9 @@ func surfaceOf(path string) surface {
 	}
 	if _, _, ok := paths.ProxiedName(path); ok {
 		return proxies
+	}
+	if path == paths.SCIM || strings.HasPrefix(path, paths.SCIM+"/") {
+		return provisioning
 	}
 	return elsewhere
 }

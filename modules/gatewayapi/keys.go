@@ -2,6 +2,7 @@ package gatewayapi
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strconv"
 	"sync"
@@ -98,6 +99,9 @@ func createKey(q *request) (any, error) {
 		if k.UserID != "" && k.GroupName != "" {
 			o.Report(validate.ValueError, "Value error, give user_id or group_name, not both", "group_name")
 		}
+		if provisions(k.Scopes) && (k.UserID != "" || k.GroupName != "") {
+			o.Report(validate.ValueError, msgProvisions, "scopes")
+		}
 		q.exists(o, "user_id", "user", k.UserID, func() error {
 			_, err := q.Core.Store.User(q.Context(), q.Organization(), k.UserID)
 			return err
@@ -115,7 +119,9 @@ func createKey(q *request) (any, error) {
 func createOwnKey(q *request) (any, error) {
 	k := storage.APIKey{CreatedAt: q.sharedNow(), UserID: q.Call.Caller.UserID}
 	if err := q.Read(false, func(o *validate.Object) {
-		readKey(o, &k, true)
+		if readKey(o, &k, true); provisions(k.Scopes) {
+			o.Report(validate.ValueError, msgProvisions, "scopes")
+		}
 		k.AgentID = q.keyAgent(o)
 	}); err != nil {
 		return nil, err
@@ -184,8 +190,18 @@ func readScopes(o *validate.Object, flags validate.Flags, own bool) validate.Fie
 			o.Report(validate.ValueError, msgOwnMCP, "scopes", i)
 		}
 	}
+	if _, err := apikey.ParseScopes(scopes.Value); errors.Is(err, apikey.ErrScopeAlone) {
+		o.Report(validate.ValueError, "Value error, a key with the scope scim has no other", "scopes")
+	}
 	return scopes
 }
+
+// provisions reports whether scopes are those of a key for provisioning.
+func provisions(scopes []string) bool { return slices.Contains(scopes, apikey.ScopeSCIM) }
+
+// msgProvisions refuses the scope scim for a key that stands for somebody: who may provision is the organization's
+// identity provider, and nobody's key becomes one by an edit.
+const msgProvisions = "Value error, scim is only for new keys of the organization, without user_id and group_name"
 
 // msgOwnMCP refuses the scope mcp in the hands of others than the key's user.
 const msgOwnMCP = "Value error, mcp is only for keys that users make for themselves"
@@ -265,6 +281,9 @@ func updateKey(q *request) (any, error) {
 	k, err := q.Core.Store.UpdateAPIKey(q.Context(), q.Organization(), q.id(), func(k *storage.APIKey) error {
 		if i := slices.Index(scopes.Value, apikey.ScopeMCP); i >= 0 && !slices.Contains(k.Scopes, apikey.ScopeMCP) {
 			return validate.Problems{{Loc: []any{"body", "scopes", i}, Msg: msgOwnMCP, Type: validate.ValueError}}
+		}
+		if scopes.Present && provisions(scopes.Value) != provisions(k.Scopes) {
+			return validate.Problems{{Loc: []any{"body", "scopes"}, Msg: msgProvisions, Type: validate.ValueError}}
 		}
 		set(&k.Name, name)
 		set(&k.Scopes, scopes)

@@ -216,6 +216,9 @@ func (v *visit) refuseLogin(err error, attempt oidclogin.Attempt) {
 	case errors.Is(err, oidclogin.ErrRefused):
 		v.logger.Error("a login was refused", reason, zap.String("description", oauth.Description(err)))
 		v.sayLink(http.StatusForbidden, titleLogin, "The identity provider did not log you in: "+deniedText(err), again)
+	case errors.Is(err, authn.ErrShutOut):
+		v.logger.Info("refusing a login", reason)
+		v.sayLink(http.StatusForbidden, titleLogin, gateway.ShutOut().Message+".", again)
 	case errors.Is(err, oidclogin.ErrAnswer), errors.Is(err, token.ErrInvalid), errors.Is(err, authn.ErrMachine):
 		v.logger.Warn("refusing a login", reason)
 		v.sayLink(http.StatusForbidden, titleLogin, "The identity provider's answer does not fit this login.", again)

@@ -17,6 +17,7 @@ import (
 	_ "github.com/durward-gateway/durward/modules/platformapi"
 	_ "github.com/durward-gateway/durward/modules/policy"
 	_ "github.com/durward-gateway/durward/modules/providers"
+	_ "github.com/durward-gateway/durward/modules/scim"
 	_ "github.com/durward-gateway/durward/modules/session"
 	_ "github.com/durward-gateway/durward/modules/sse"
 	_ "github.com/durward-gateway/durward/modules/stores"

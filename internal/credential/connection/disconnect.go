@@ -48,14 +48,29 @@ func Ending(ctx context.Context, b *Broker) (context.Context, func(ctx context.C
 // OffboardUser ends everything of a user in a broker's store as storage.Identities does. The broker also asks the
 // providers to revoke all tokens of the user, in the background.
 func OffboardUser(ctx context.Context, b *Broker, r storage.OffboardRequest) (storage.Offboarding, error) {
-	e := b.newEnding()
-	o, err := b.store.OffboardUser(e.in(ctx), r)
+	all, err := Offboard(ctx, b, func(ctx context.Context) ([]storage.Offboarding, error) {
+		o, err := b.store.OffboardUser(ctx, r)
+		return []storage.Offboarding{o}, err
+	})
 	if err != nil {
-		return o, err
+		return storage.Offboarding{}, err
+	}
+	return all[0], nil
+}
+
+// Offboard does the work of OffboardUser for the users that a write ends everything of, which calls the store with the
+// context that it gets.
+func Offboard(ctx context.Context, b *Broker, write func(ctx context.Context) ([]storage.Offboarding, error)) ([]storage.Offboarding, error) {
+	e := b.newEnding()
+	all, err := write(e.in(ctx))
+	if err != nil {
+		return nil, err
 	}
 	e.told()
-	b.forget(ctx, o.Ended)
-	return o, nil
+	for i := range all {
+		b.forget(ctx, all[i].Ended)
+	}
+	return all, nil
 }
 
 // forget drops what this process knows about deleted connections, and revokes the tokens that no store has taken.

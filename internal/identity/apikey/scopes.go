@@ -11,6 +11,7 @@ import (
 const (
 	ScopeLLM    = "llm"    // every alias of the organization, unless the key also has model: scopes
 	ScopeMCP    = "mcp"    // the proxies, as the user of the key
+	ScopeSCIM   = "scim"   // provisioning of users and groups, and nothing else
 	modelPrefix = "model:" // one alias
 )
 
@@ -21,16 +22,20 @@ var aliasText = regexp.MustCompile(AliasPattern)
 const AliasPattern = `^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,127}$`
 
 // ErrScope says that a scope does not exist.
-var ErrScope = errors.New("must be llm, mcp, or model: and an alias")
+var ErrScope = errors.New("must be llm, mcp, scim, or model: and an alias")
+
+// ErrScopeAlone says that a key for provisioning has other scopes too.
+var ErrScopeAlone = errors.New("scim stands alone")
 
 // Scopes holds the permissions of a key. The zero value allows nothing.
 type Scopes struct {
 	MCP    bool
+	SCIM   bool
 	all    bool     // every alias
 	models []string // these aliases, when all is false
 }
 
-// ParseScopes reads the scopes of a key. An unknown scope gives ErrScope and no scopes at all, so that a key never means
+// ParseScopes reads the scopes of a key. An unknown scope gives ErrScope, one beside scim ErrScopeAlone, and no scopes at all, so that a key never means
 // more than was understood, also for a caller that ignores the error.
 func ParseScopes(scopes []string) (Scopes, error) {
 	var s Scopes
@@ -41,11 +46,16 @@ func ParseScopes(scopes []string) (Scopes, error) {
 			s.all = true
 		case scope == ScopeMCP:
 			s.MCP = true
+		case scope == ScopeSCIM:
+			s.SCIM = true
 		case model && aliasText.MatchString(alias):
 			s.models = append(s.models, alias)
 		default:
 			return Scopes{}, ErrScope
 		}
+	}
+	if s.SCIM && (s.MCP || s.all || s.models != nil) {
+		return Scopes{}, ErrScopeAlone
 	}
 	s.all = s.all && s.models == nil
 	return s, nil

@@ -37,6 +37,8 @@ type Options struct {
 	RegisterAgents bool
 	// RequireAgents reports whether only clients that are registered as agents may use servers.
 	RequireAgents bool
+	// Provisioning holds the rules for users whom an identity provider provisions.
+	Provisioning Provisioning
 	// Shared converts a time of this machine's clock to the clock that all nodes have in common; nil: they are the same.
 	Shared func(local time.Time) time.Time
 	// Resolved is told the organization that the claims of a new token named; nil: nobody is.
@@ -52,6 +54,7 @@ type Authenticator struct {
 	digester       *apikey.Digester
 	registerAgents bool
 	requireAgents  bool
+	provisioning   Provisioning
 	shared         func(local time.Time) time.Time
 	resolved       func(o storage.Organization, now time.Time)
 }
@@ -60,7 +63,10 @@ type Authenticator struct {
 func New(o Options) *Authenticator {
 	a := &Authenticator{
 		memory: o.Memory, issuers: o.Issuers, logins: o.Logins, rulesID: o.RulesID, digester: o.Digester,
-		registerAgents: o.RegisterAgents, requireAgents: o.RequireAgents, shared: o.Shared, resolved: o.Resolved,
+		registerAgents: o.RegisterAgents, requireAgents: o.RequireAgents, provisioning: o.Provisioning, shared: o.Shared, resolved: o.Resolved,
+	}
+	if a.provisioning.Match == "" {
+		a.provisioning.Match = storage.MatchUserName
 	}
 	if a.shared == nil {
 		a.shared = func(local time.Time) time.Time { return local }

@@ -170,7 +170,7 @@ func (a *Authenticator) PrincipalNow(b *Bearer) func(context.Context) (*engine.P
 		case !a.allowed(s.agent):
 			return nil, nil
 		}
-		return known.principal(agentID(s.agent)), nil
+		return a.as(known, s.provisioned).principal(agentID(s.agent)), nil
 	}
 }
 

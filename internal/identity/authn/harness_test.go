@@ -117,7 +117,7 @@ func (d *door) now() time.Time { return time.Now().Add(time.Duration(d.turned.Lo
 
 // other returns an authenticator of another configuration with the same memory.
 func (d *door) other(change func(*Options)) *Authenticator {
-	o := Options{Memory: d.memory, Issuers: d.issuers, RulesID: d.rulesID, Digester: d.digester, RegisterAgents: d.registerAgents, RequireAgents: d.requireAgents}
+	o := Options{Memory: d.memory, Issuers: d.issuers, RulesID: d.rulesID, Digester: d.digester, RegisterAgents: d.registerAgents, RequireAgents: d.requireAgents, Provisioning: d.provisioning}
 	change(&o)
 	return New(o)
 }

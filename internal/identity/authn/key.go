@@ -100,7 +100,17 @@ func (a *Authenticator) keyState(ctx context.Context, home *keyHome) (*knownKey,
 	if err := known.good(a.memory.now()); err != nil {
 		return nil, &RefusedError{Err: err, Caller: &known.caller}
 	}
-	return known, nil
+	if known.caller.Machine || known.caller.UserID == "" {
+		return known, nil
+	}
+	p, err := a.memory.provisionedOf(ctx, known.key.OrganizationID, known.key.UserID, a.provisioning.Match)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.provisioning.refusal(p); err != nil {
+		return nil, &RefusedError{Err: err, Caller: &known.caller}
+	}
+	return a.keyAs(known, p), nil
 }
 
 // findKey finds the home of a key by its stored digest. A key that does not exist costs the same look-ups whatever it

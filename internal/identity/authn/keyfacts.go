@@ -1,6 +1,7 @@
 package authn
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/durward-gateway/durward/internal/identity/apikey"
@@ -23,6 +24,7 @@ type knownKey struct {
 	unknown     engine.Unknown
 	principal   *engine.Principal
 	notes       any // see Bearer.Notes
+	overlaid    atomic.Pointer[overlaid[knownKey]]
 }
 
 func newKnownKey(holder storage.APIKeyHolder, now time.Time) *knownKey {

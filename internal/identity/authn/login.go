@@ -158,11 +158,14 @@ func (f *loginFacts) refusal(now *storage.LoginFacts) string {
 }
 
 // unknown returns the facts about the bearer of a token that nobody knows.
-func (v *verified) unknown() engine.Unknown {
-	if v.login == nil {
-		return engine.Unknown{}
+func (v *verified) unknown() (u engine.Unknown) {
+	if v.login != nil {
+		u = engine.Unknown{Roles: v.login.RolesUnknown, Groups: v.login.GroupsUnknown}
 	}
-	return engine.Unknown{Roles: v.login.RolesUnknown, Groups: v.login.GroupsUnknown}
+	if v.of != nil {
+		u.Groups = v.groupsUnknown
+	}
+	return u
 }
 
 // outdated reports whether a token was refused last because its login has other facts by now.

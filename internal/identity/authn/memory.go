@@ -21,6 +21,7 @@ type Store interface {
 	AgentByClient(ctx context.Context, organization, issuer, externalID string) (storage.Agent, error)
 	RegisterAgent(ctx context.Context, a storage.Agent, limit int) (storage.Agent, error)
 	APIKeyByHMAC(ctx context.Context, hmac []byte) (storage.APIKeyHolder, error)
+	ProvisionedStanding(ctx context.Context, organization, userID string, match storage.ProvisionedMatch) (storage.ProvisionedStanding, error)
 	NoteAPIKey(ctx context.Context, organization, id string, at time.Time) error
 }
 
@@ -69,6 +70,8 @@ type Memory struct {
 	// bearers.
 	agents    *cache.Cache[*storage.Agent]
 	standings *cache.Cache[standing]
+	// provisioned holds what is provisioned about users.
+	provisioned *cache.Cache[*storage.ProvisionedStanding]
 	// homes holds the home of each key by the key's HMAC, for all organizations. The entries never change.
 	homes *cache.Cache[*keyHome]
 	// states holds the present state of keys. An entry ends with the epoch of its organization: once a revocation is
@@ -110,6 +113,9 @@ func NewMemory(o MemoryOptions) (_ *Memory, err error) {
 		return nil, err
 	}
 	if m.standings, err = newCache(m, "standings", cache.Options[standing]{Entries: keptTokens}); err != nil {
+		return nil, err
+	}
+	if m.provisioned, err = newCache(m, "provisioned users", cache.Options[*storage.ProvisionedStanding]{Entries: keptTokens}); err != nil {
 		return nil, err
 	}
 	if m.homes, err = newCache(m, "API keys", cache.Options[*keyHome]{Entries: keptKeys}); err != nil {

@@ -25,24 +25,31 @@ type standing struct {
 	revokedAt time.Time
 	// login holds the present facts of the login; nil for tokens of other issuers, and when the login has ended.
 	login *storage.LoginFacts
+	// provisioned holds the statements of the identity provider that provisions the user; nil for machines.
+	provisioned *storage.ProvisionedStanding
 }
 
-// standingOf looks up the caller's registered agent and revocation time. With register, an unknown client is
+// standingOf looks up the caller's registered agent and revocation time, and who they are by match. With register, an unknown client is
 // registered. The key and the loading function are made for each look-up. Nobody keeps them, because a result is kept
 // for as long as nothing of the organization is written.
-func (m *Memory) standingOf(ctx context.Context, p *person) (standing, error) {
+func (m *Memory) standingOf(ctx context.Context, p *person, match storage.ProvisionedMatch) (standing, error) {
 	who := &p.who
 	if who.Credential != "" {
 		return m.standingOfAgent(ctx, who)
 	}
 	registers := strconv.FormatBool(p.register)
-	key := cache.NewKey(who.OrganizationID, "standing", who.Issuer, who.Agent, registers, who.UserID, who.Login)
+	key := cache.NewKey(who.OrganizationID, "standing", who.Issuer, who.Agent, registers, who.UserID, who.Login, string(match))
 	return m.standings.Get(ctx, key, func(ctx context.Context) (s standing, err error) {
 		u, err := m.store.User(ctx, who.OrganizationID, who.UserID)
 		if err != nil {
 			return standing{}, err
 		}
 		s.revokedAt = u.RevokedAt
+		if !who.Machine {
+			if s.provisioned, err = m.provisionedOf(ctx, who.OrganizationID, who.UserID, match); err != nil {
+				return standing{}, err
+			}
+		}
 		if p.login != nil {
 			if s.login, err = m.loginOf(ctx, p, &u); err != nil {
 				return standing{}, err
@@ -101,18 +108,21 @@ type lastStanding struct {
 }
 
 // standing returns the present standing of a token's bearer. Its error is token.ErrInvalid when the user's tokens are
-// revoked.
+// revoked, and ErrShutOut too when the user may not come in.
 func (a *Authenticator) standing(ctx context.Context, v *verified) (*lastStanding, error) {
 	// The epoch is read first: the standing read after it is at least as new.
 	now := v.history.Current()
 	s := v.standing.Load()
 	if s == nil || s.at != now {
-		found, err := a.memory.standingOf(ctx, v.person)
+		found, err := a.memory.standingOf(ctx, v.person, a.provisioning.Match)
 		if err != nil {
 			return nil, err
 		}
 		s = &lastStanding{now, found, v.person.refusal(&found)}
 		v.standing.Store(s)
+	}
+	if err := a.provisioning.refusal(s.provisioned); err != nil {
+		return nil, &RefusedError{Err: err, Caller: &v.caller}
 	}
 	reason := s.refusal
 	if reason == "" && s.refuses(v) {

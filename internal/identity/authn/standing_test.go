@@ -127,7 +127,7 @@ func TestRegistrationOfAnotherConfiguration(t *testing.T) {
 	who := d.settled(d.issuer.Sign(nil)).Caller()
 	agent := func(register bool) *storage.Agent {
 		t.Helper()
-		s, err := d.memory.standingOf(t.Context(), &person{who: *who, register: register})
+		s, err := d.memory.standingOf(t.Context(), &person{who: *who, register: register}, storage.MatchUserName)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,7 @@ package authn
 import (
 	"context"
 	"crypto/sha256"
+	"sync/atomic"
 	"time"
 
 	"github.com/durward-gateway/durward/internal/cache"
@@ -17,6 +18,11 @@ type verified struct {
 	caller  Caller // the person's, with the token's end
 	names   int    // the length of the caller's roles and groups
 	seenAt  time.Time
+	// of is the token itself, in a copy with the groups that are provisioned; groupsUnknown reports that nobody knows them.
+	// overlaid is the last such copy.
+	of            *verified
+	groupsUnknown bool
+	overlaid      atomic.Pointer[overlaid[verified]]
 }
 
 // Token verifies a token and finds its bearer. resource is an audience that is accepted besides the gateway's own; ""
@@ -37,7 +43,7 @@ func (a *Authenticator) Token(ctx context.Context, raw, resource string) (Bearer
 	if err != nil {
 		return Bearer{}, err
 	}
-	return Bearer{token: known, agent: now.agent, provenAt: now.at}, nil
+	return Bearer{token: a.as(known, now.provisioned), agent: now.agent, provenAt: now.at}, nil
 }
 
 // verified returns the facts of a token, once it was verified. It does not check whether the user's tokens were

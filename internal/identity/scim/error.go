@@ -43,6 +43,20 @@ func (e *Error) Body() []byte {
 	return body
 }
 
+// Write answers the refusal.
+func (e *Error) Write(w http.ResponseWriter) { Answer(w, e.Status, e.Body()) }
+
+// Answer writes a message.
+func Answer(w http.ResponseWriter, status int, body []byte) {
+	h := w.Header()
+	h.Set("Content-Type", MediaType)
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the client may have left
+}
+
 // Refused returns an error without a type.
 func Refused(status int, detail string) *Error { return &Error{Status: status, Detail: detail} }
 

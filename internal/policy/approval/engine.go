@@ -69,7 +69,9 @@ type Options struct {
 	Clients []string
 	// Announcer tells others about held calls; nil: nobody is told.
 	Announcer Announcer
-	Now       func() time.Time // nil: time.Now
+	// Groups returns the groups of a person of whom their token or login said some; nil: these.
+	Groups func(ctx context.Context, organization, userID string, said []string) ([]string, error)
+	Now    func() time.Time // nil: time.Now
 }
 
 // Announcer tells others about held calls.
@@ -88,6 +90,7 @@ type Engine struct {
 	bell    *Bell
 	clients []string
 	tell    Announcer // nil: nobody
+	groups  func(ctx context.Context, organization, userID string, said []string) ([]string, error)
 	now     func() time.Time
 }
 
@@ -96,7 +99,10 @@ func New(o Options) *Engine {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Engine{store: o.Store, vault: o.Vault, bell: o.Bell, clients: o.Clients, tell: o.Announcer, now: o.Now}
+	if o.Groups == nil {
+		o.Groups = func(_ context.Context, _, _ string, said []string) ([]string, error) { return said, nil }
+	}
+	return &Engine{groups: o.Groups, store: o.Store, vault: o.Vault, bell: o.Bell, clients: o.Clients, tell: o.Announcer, now: o.Now}
 }
 
 // Request returns the approval of exactly this call, pending or approved, and makes a pending one when there is none.

@@ -50,7 +50,10 @@ func (e *Engine) Standing(ctx context.Context, d Decider) (Standing, error) {
 	if !user.RevokedAt.IsZero() && !at.After(user.RevokedAt) {
 		return Standing{}, nil
 	}
-	return Standing{d.OrganizationID, d.UserID, present(roles, user.Facts.Roles, at), present(groups, user.Facts.Groups, at)}, nil
+	if groups, err = e.groups(ctx, d.OrganizationID, d.UserID, present(groups, user.Facts.Groups, at)); err != nil {
+		return Standing{}, fmt.Errorf("reading the groups of who decides: %w", err)
+	}
+	return Standing{d.OrganizationID, d.UserID, present(roles, user.Facts.Roles, at), groups}, nil
 }
 
 // present returns the names that were said at a time, without those that a newer token leaves out.

@@ -59,6 +59,7 @@ type Source struct {
 	Pinning       *settings.PinRules
 	Notify        *settings.Notify
 	Branding      *settings.Branding
+	SCIM          *settings.Provisioning
 	Unconnected   string
 	MemoryLimit   int64
 }
@@ -89,6 +90,7 @@ func New(s Source) *Configuration {
 	c.audit(s.Audit)
 	c.notify(s.Notify)
 	c.branding(s.Branding)
+	c.provisioning(s.SCIM)
 	if s.MemoryLimit != 0 {
 		c.add("memory_limit", true, strconv.FormatInt(s.MemoryLimit>>20, 10)+"MiB")
 	}
@@ -204,6 +206,15 @@ func (c *Configuration) branding(b *settings.Branding) {
 	c.add("branding name", b.Name != "", cmp.Or(b.Name, "durward"))
 	c.add("branding logo", b.Logo != "", choose(b.Logo != "", "one of its own", "durward's"))
 	c.add("branding accent", b.Accent != "", cmp.Or(b.Accent, "1f4fd1"))
+}
+
+func (c *Configuration) provisioning(p *settings.Provisioning) {
+	if p == nil {
+		p = new(settings.Provisioning)
+	}
+	c.add("scim match", p.Match != "", string(p.Rules().Match))
+	c.add("scim groups", len(p.Groups) > 0, orOne(p.Groups, "token")...)
+	c.add("scim require", p.Require, choose(p.Require, "only provisioned users come in", "every user comes in"))
 }
 
 // View returns what an organization may know: the identity providers are its own.

@@ -25,6 +25,7 @@ const (
 	SSEPrefix        = "/sse/"
 	API              = "/api"                 // the API lies below
 	ModelsPrefix     = "/api/llm-gateway/v1/" // the LLM runtime
+	SCIM             = "/scim/v2"             // provisioning lies below
 )
 
 // These are the addresses of pages for browsers, which durward_session serves.

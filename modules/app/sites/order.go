@@ -54,6 +54,7 @@ var wants = map[string][]want{
 	"durward_sse":        {wantAuth, wantPolicy, wantLimit, wantGrant},
 	"durward_llm":        {wantAuth, {stepLimitLLM, "durward_limit has to come before it, for llm (`durward_limit off` counts nothing)"}},
 	"durward_gateway":    {wantAuth},
+	"durward_scim":       {wantAuth},
 	"durward_platform":   {wantAuth},
 }
 
