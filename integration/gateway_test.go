@@ -114,6 +114,7 @@ const overNetHTTP = `durward_session
 		transport net_http
 	}
 	durward_gateway
+	durward_scim
 	durward_platform`
 
 // startGateway starts a gateway, waits until it is ready and ends it with the test, which fails when the gateway has

@@ -32,10 +32,7 @@ func TestReadsUseIndexes(t *testing.T) {
 		{"policies of a server", `Index Cond: \(+organization_id = `, []any{"a", "b"}},
 		{"approval that can be used", `Index Cond: \(+organization_id = `, []any{"a", "b", []byte("c"), zero, ""}},
 		{"pins of tools", `Index Cond: .*\bname = named.wanted`, []any{"a", "b", []string{"c", "d"}}},
-		{"provisioned by name", `Index Cond: \(\(organization_id = .* name_key = `, []any{"a", "b"}},
-		{"provisioned by external id", `Index Cond: \(\(organization_id = .* external_id = `, []any{"a", "b"}},
-		{"provisioned formerly", `Index Cond: \(\(organization_id = .* user_id = `, []any{"a", "b"}},
-		{"groups of provisioned", `Index Cond: \(\(organization_id = .* provisioned_id = `, []any{"a", "b"}},
+		{"provisioned formerly", `Index Cond: \(\(organization_id = .*\buser_id = `, []any{"a", "b"}},
 		{"attempt", `Index Cond: \(state_hash = `, []any{[]byte("x"), zero}},
 		{"changes since a position", `Index Cond: \(xact >= `, []any{"3"}},
 	} {
