@@ -206,6 +206,18 @@ func TestNewKeysOfAUser(t *testing.T) {
 	a.do(a.adam, http.MethodPost, "/user/api-keys", object{"name": "k"}).want(200)
 }
 
+// TestKeysForProvisioning checks that only administrators make keys for provisioning, and that no other key becomes one.
+func TestKeysForProvisioning(t *testing.T) {
+	a := newAPI(t)
+	a.do(a.alice, http.MethodPost, "/user/api-keys", object{"name": "k", "scopes": []string{"scim"}}).want(http.StatusBadRequest)
+	a.do(a.adam, http.MethodPost, "/user/api-keys", object{"name": "k", "scopes": []string{"scim"}}).want(http.StatusBadRequest)
+	made := a.do(a.adam, http.MethodPost, "/admin/api-keys", object{"name": "k", "scopes": []string{"scim"}}).want(200)
+	other := a.do(a.adam, http.MethodPost, "/admin/api-keys", object{"name": "k"}).want(200)
+	a.do(a.adam, http.MethodPatch, "/admin/api-keys/"+other["id"].(string), object{"scopes": []string{"scim"}}).want(http.StatusBadRequest)
+	a.do(a.adam, http.MethodPatch, "/admin/api-keys/"+made["id"].(string), object{"scopes": []string{"llm"}}).want(http.StatusBadRequest)
+	a.do(a.adam, http.MethodPatch, "/admin/api-keys/"+made["id"].(string), object{"scopes": []string{"scim"}, "name": "renamed"}).want(200)
+}
+
 func TestKeyProblems(t *testing.T) {
 	a := newAPI(t)
 	for name, tt := range map[string]struct {
@@ -223,6 +235,9 @@ func TestKeyProblems(t *testing.T) {
 		"unknown user":        {object{"name": "k", "user_id": uuid.NewString()}, []string{"user_id: Value error, there is no such user"}},
 		"no scope":            {object{"name": "k", "scopes": []string{}}, []string{"scopes: List should have at least 1 item"}},
 		"scopes":              {object{"name": "k", "scopes": []any{"admin", "mcp", 7, "llm"}}, []string{"scopes[2]", "scopes[0]: Value error, a scope must be", "scopes[1]: Value error, mcp is only"}},
+		"scim and more":       {object{"name": "k", "scopes": []string{"scim", "llm"}}, []string{"scopes: Value error, a key with the scope scim has no other"}},
+		"scim of a user":      {object{"name": "k", "scopes": []string{"scim"}, "user_id": a.alice.UserID}, []string{"scopes: Value error, scim is only for new keys"}},
+		"scim of a group":     {object{"name": "k", "scopes": []string{"scim"}, "group_name": "g"}, []string{"scopes: Value error, scim is only for new keys"}},
 		"all at once":         {object{"name": "", "user_id": "x", "group_name": 1, "scopes": "llm"}, []string{"name", "scopes", "user_id", "group_name"}},
 		"a name with control": {object{"name": "a\nb"}, []string{"name: Value error, control"}},
 		"blank":               {object{"name": "  "}, []string{"name: Value error, a name must not be blank"}},

@@ -145,6 +145,19 @@ func TestScopes(t *testing.T) {
 	}
 }
 
+// TestProvisioningScope checks that a key for provisioning is good for nothing else.
+func TestProvisioningScope(t *testing.T) {
+	s, err := ParseScopes([]string{ScopeSCIM})
+	if err != nil || !s.SCIM || s.MCP || s.LLM() {
+		t.Errorf("%+v %v", s, err)
+	}
+	for _, other := range []string{ScopeLLM, ScopeMCP, "model:a"} {
+		if s, err := ParseScopes([]string{ScopeSCIM, other}); err != ErrScopeAlone || s.SCIM || s.MCP || s.LLM() { //nolint:errorlint // it is returned as it is
+			t.Errorf("%s: %+v %v", other, s, err)
+		}
+	}
+}
+
 func BenchmarkCheck(b *testing.B) {
 	key := New().Reveal()
 	b.ReportAllocs()

@@ -1,6 +1,7 @@
 package approval_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -39,6 +40,28 @@ func foreign(approvers ...[]string) *approval.Call {
 
 func browser(user string) approval.Decider {
 	return approval.Decider{OrganizationID: "o", UserID: user, Client: "durward", Browser: true}
+}
+
+// TestOtherGroups checks that who decides has the groups that somebody else than their login says, and nobody does when that
+// cannot be found out.
+func TestOtherGroups(t *testing.T) {
+	failed := errors.New("the store is away")
+	for name, tc := range map[string]struct {
+		groups []string
+		err    error
+		want   bool
+	}{"in the group": {[]string{"leads"}, nil, true}, "not in it": {nil, nil, false}, "unknown": {[]string{"leads"}, failed, false}} {
+		e := approval.New(approval.Options{Store: people(), Groups: func(_ context.Context, organization, user string, said []string) ([]string, error) {
+			if organization != "o" || user != "bob" || !slices.Equal(said, []string{"x", "leads"}) {
+				t.Error(organization, user, said)
+			}
+			return tc.groups, tc.err
+		}})
+		s, err := e.Standing(t.Context(), browser("bob"))
+		if !errors.Is(err, tc.err) || s.Decides("o", "alice", [][]string{{"group:leads"}}) != tc.want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 // TestForeign checks who decides on a call that its policy leaves to leads: any of them but the caller.
