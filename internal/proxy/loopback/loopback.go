@@ -15,17 +15,36 @@ import (
 // IsHost reports whether host, with or without a port, names this machine: localhost, 127.0.0.0/8 or ::1. Other
 // spellings of those addresses (0x7f.1, ::ffff:127.0.0.1, a trailing dot) are not recognised, so they are refused.
 func IsHost(host string) bool {
-	name := host
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		name = h
-	} else if strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") {
-		name = host[1 : len(host)-1]
+	name, ok := Hostname(host)
+	if !ok {
+		return false
 	}
 	if strings.EqualFold(name, "localhost") {
 		return true
 	}
 	addr, err := netip.ParseAddr(name)
 	return err == nil && addr.Zone() == "" && !addr.Is4In6() && addr.IsLoopback()
+}
+
+// Hostname returns host without its port and brackets. It reports false when what stands behind the colon is no port, or
+// what stands in brackets is no IPv6 address: net.SplitHostPort takes "localhost:80.evil" and "[localhost]:80", of which
+// others read another name.
+func Hostname(host string) (name string, ok bool) {
+	name, port, err := net.SplitHostPort(host)
+	bracketed := strings.HasPrefix(host, "[")
+	switch {
+	case err == nil:
+	case bracketed && strings.HasSuffix(host, "]"):
+		name = host[1 : len(host)-1]
+	default:
+		name = host
+	}
+	if bracketed {
+		if addr, err := netip.ParseAddr(name); err != nil || !addr.Is6() {
+			return "", false
+		}
+	}
+	return name, !strings.ContainsFunc(port, func(c rune) bool { return c < '0' || c > '9' })
 }
 
 // IsURL reports whether u is a plain http or https address on this machine.

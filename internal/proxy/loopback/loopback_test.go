@@ -11,6 +11,8 @@ func TestIsHost(t *testing.T) {
 		"localhost": true, "LOCALHOST:8080": true, "127.0.0.1": true, "127.9.8.7:1": true, "[::1]:8080": true, "[::1]": true, "::1": true,
 		"": false, "localhost.": false, "localhost.evil.tld": false, "evil.localhost.tld:80": false, "127.0.0.1.nip.io": false,
 		"0.0.0.0": false, "[::]": false, "[::ffff:127.0.0.1]:80": false, "[::1%lo]": false, "127.1": false, "10.0.0.1": false, "2130706433": false,
+		"127.0.0.1:38080.evil": false, "localhost:80.evil.tld": false, "localhost:evil": false, "127.0.0.1:-1": false, "127.0.0.1:80@evil": false, "[::1]:80.evil": false,
+		"[localhost]": false, "[localhost]:80": false, "[127.0.0.1]:80": false, "[::1": false, "localhost:80:80": false, "::1]": false, "[::1].evil": false, "[::1]evil:80": false,
 	} {
 		if got := IsHost(host); got != want {
 			t.Errorf("IsHost(%q) = %v, want %v", host, got, want)

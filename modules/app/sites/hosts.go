@@ -2,7 +2,6 @@ package sites
 
 import (
 	"fmt"
-	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -46,19 +45,8 @@ func (n *Names) Add(hosts []string) {
 // HostAllowed reports whether the Host header of a request names this gateway. A foreign name that only resolves to the
 // gateway's address is a sign of a DNS rebinding attack: the browser that sends it believes to speak to somebody else.
 func (n *Names) HostAllowed(hostport string) bool {
-	return slices.Contains(n.hosts, hostname(hostport)) || (n.development && loopback.IsHost(hostport))
-}
-
-// hostname returns the host of a Host header, in lower case, without port and brackets.
-func hostname(hostport string) string {
-	host := strings.ToLower(hostport)
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		return name
-	}
-	if inside, ok := strings.CutPrefix(host, "["); ok {
-		return strings.TrimSuffix(inside, "]")
-	}
-	return host
+	name, ok := loopback.Hostname(hostport)
+	return ok && slices.Contains(n.hosts, strings.ToLower(name)) || (n.development && loopback.IsHost(hostport))
 }
 
 // OriginAllowed reports whether a page of that origin may call the gateway (MCP transports, "Origin validation").
