@@ -10,7 +10,7 @@ import (
 	"github.com/durward-gateway/durward/internal/seal"
 )
 
-// ErrEnded says that the provider refuses to go on with a login: the account or the grant is gone.
+// ErrEnded says that the provider refuses to go on with a login: the account or the grant is gone, or is another user's now.
 var ErrEnded = errors.New("the identity provider ended the login")
 
 // Renewal is a provider's answer to the refresh of a login.
@@ -60,7 +60,10 @@ func (p *Provider) Renew(ctx context.Context, subject string, refresh seal.Secre
 func (p *Provider) claimsNow(ctx context.Context, subject string, d oauth.Discovery, tokens oauth.Tokens) (*token.Claims, error) {
 	if !tokens.IDToken.Empty() {
 		claims, err := p.Options.Verifier.VerifyRenewed(ctx, tokens.IDToken.Reveal(), subject)
-		if err != nil {
+		switch {
+		case errors.Is(err, token.ErrOtherUser):
+			return nil, fmt.Errorf("%w: the ID token is another user's", ErrEnded)
+		case err != nil:
 			return nil, err
 		}
 		return p.complete(ctx, claims, d, tokens.Access)
@@ -73,7 +76,7 @@ func (p *Provider) claimsNow(ctx context.Context, subject string, d oauth.Discov
 		return nil, fmt.Errorf("%w: userinfo: %w", ErrProvider, err)
 	}
 	if sub, _ := said.Get("sub"); !sub.Is(subject) { // OpenID Connect Core section 5.3.2
-		return nil, fmt.Errorf("%w: userinfo is another user's", ErrProvider)
+		return nil, fmt.Errorf("%w: userinfo is another user's", ErrEnded)
 	}
 	claims := &token.Claims{Subject: subject, Object: said}
 	claims.Issuer = p.Issuer

@@ -28,7 +28,7 @@ func TestRenew(t *testing.T) {
 			p.claims = map[string]any{"org_id": "acme", "email": "a@b.test", "nonce": "that of the login"}
 		}, nil, "", true},
 		"an ID token without details":  {func(p *idp) { p.userinfo = `200 {"sub":"user-1","org_id":"acme"}` }, nil, "", true},
-		"another user's ID token":      {func(p *idp) { p.claims = map[string]any{"sub": "user-2"} }, token.ErrInvalid, "", false},
+		"another user's ID token":      {func(p *idp) { p.claims = map[string]any{"sub": "user-2"} }, ErrEnded, "", false},
 		"another client's ID token":    {func(p *idp) { p.claims = map[string]any{"aud": "other"} }, token.ErrInvalid, "", false},
 		"an ID token that has expired": {func(p *idp) { p.claims = map[string]any{"exp": 1} }, token.ErrInvalid, "", false},
 		"no ID token": {func(p *idp) {
@@ -36,7 +36,7 @@ func TestRenew(t *testing.T) {
 		}, nil, "r-2", true},
 		"another user's userinfo": {func(p *idp) {
 			p.answer, p.userinfo = `200 {"access_token":"a","token_type":"Bearer","refresh_token":"r-2"}`, `200 {"sub":"user-2","org_id":"acme"}`
-		}, ErrProvider, "r-2", false},
+		}, ErrEnded, "r-2", false},
 		"userinfo that fails": {func(p *idp) {
 			p.answer, p.userinfo = `200 {"access_token":"a","token_type":"Bearer","refresh_token":"r-2"}`, "500 "
 		}, ErrProvider, "r-2", false},

@@ -45,15 +45,18 @@ func (i *IDVerifier) Verify(ctx context.Context, raw, nonce string) (*Claims, er
 	return c, nil
 }
 
+// ErrOtherUser says that a good ID token names another user than that of the login which it renews. It is an ErrInvalid.
+var ErrOtherUser = invalid("sub is not that of the login")
+
 // VerifyRenewed returns the claims of raw, which came with the refresh of a login of the user with that subject, when all
-// checks pass (OpenID Connect Core section 12.2). Errors are *Error.
+// checks pass (OpenID Connect Core section 12.2). Errors are *Error; ErrOtherUser when all but the subject is good.
 func (i *IDVerifier) VerifyRenewed(ctx context.Context, raw, subject string) (*Claims, error) {
 	c, err := i.verify(ctx, raw)
 	if err != nil {
 		return nil, err
 	}
 	if c.Subject != subject {
-		return nil, invalid("sub is not that of the login")
+		return nil, ErrOtherUser
 	}
 	return c, nil
 }
