@@ -24,6 +24,9 @@ const (
 	RenewalLimit = 30 * time.Second
 	// MaxUnusedClients is the largest number of registered clients with which nobody has logged in.
 	MaxUnusedClients = 10_000
+	// MaxClientTexts is the longest that the redirect URIs of a registered client, in JSON, and its name are together, in
+	// bytes. Three such clients fit into a page of SQLite, so that MaxUnusedClients of them take less than 20 MB.
+	MaxClientTexts = 1_024
 	// UnusedClientLifetime is the time that somebody has to log in with a registered client.
 	UnusedClientLifetime = 24 * time.Hour
 	// IdleClientLifetime is the time for which a registered client is kept after its last login.

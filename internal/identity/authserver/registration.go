@@ -1,6 +1,7 @@
 package authserver
 
 import (
+	"encoding/json"
 	"mime"
 	"net/http"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/durward-gateway/durward/internal/strictjson"
+	"github.com/durward-gateway/durward/storage"
 )
 
 // metadata is the part of a client's metadata that matters here (RFC 7591 section 2). Unknown members are ignored, as the
@@ -120,6 +122,10 @@ func ReadRegistration(w http.ResponseWriter, r *http.Request) (*Registration, er
 	c, err := m.client()
 	if err != nil {
 		return nil, err
+	}
+	// JSON has six bytes for some characters of an address, such as &.
+	if stored, err := json.Marshal(c.RedirectURIs); err != nil || len(stored)+len(c.Name) > storage.MaxClientTexts {
+		return nil, Invalid("invalid_client_metadata", "the redirect_uris and client_name are too long together")
 	}
 	return &Registration{*c, m.scope}, nil
 }
