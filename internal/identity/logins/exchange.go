@@ -134,8 +134,12 @@ func (s *Server) Refresh(ctx context.Context, client *authserver.Client, form ur
 		return nil, fmt.Errorf("refreshing a login: %w", err)
 	}
 	tokens, err := s.renewed(ctx, l, renews)
-	if err != nil {
-		// The client has only the token that it sent. Without this it would come back with one that was replaced long ago.
+	// The client has only the token that it sent. Without this it would come back with one that was replaced long ago. A
+	// request that came within the grace of another one leaves that to the other one, which may bring the client its tokens:
+	// the token that both sent would stay good, and whoever sends it later would go unnoticed. What is left: where the store
+	// fails the first of two while the second gets tokens, two holders of the token are noticed once both have used the next
+	// one.
+	if err != nil && l.RotatedAt.Equal(now.Truncate(time.Microsecond)) {
 		if err := s.Store.LostRefresh(context.WithoutCancel(ctx), l.OrganizationID, l.ID, l.Generation); err != nil {
 			s.Log.Error("keeping a refresh token good for its client", "login", l.ID, "error", err)
 		}

@@ -401,6 +401,43 @@ func TestRefreshBesideRenewal(t *testing.T) {
 	}
 }
 
+// TestReuseBesideSuccess sends a refresh token twice at one moment, of which the second request gets no tokens. When the
+// first one gets them, the token is good no longer than its grace; when neither does, it stays good.
+func TestReuseBesideSuccess(t *testing.T) {
+	for name, away := range map[string]error{"the first one gets tokens": nil, "neither does": errors.New("no route")} {
+		t.Run(name, func(t *testing.T) {
+			n := newNodes(t, 1, nil)[0]
+			tokens := n.logIn(t, func(d *Draft, _ *Agreement) { d.Refresh = seal.NewSecret("idp") })
+			n.Renew = func(context.Context, storage.Login, seal.Secret) (Renewal, error) {
+				n.clock.forward(time.Second)
+				_, err := n.refresh(t, tokens.Refresh)
+				wantCode(t, "the second one", err, "temporarily_unavailable")
+				return Renewal{}, away
+			}
+			n.clock.forward(oldestFacts + time.Minute)
+			_, err := n.refresh(t, tokens.Refresh)
+			if away == nil && err != nil {
+				t.Fatal(err)
+			}
+			if away != nil {
+				wantCode(t, "the first one", err, "temporarily_unavailable")
+			}
+			n.Renew = func(context.Context, storage.Login, seal.Secret) (Renewal, error) { return Renewal{}, nil }
+			n.clock.forward(grace + time.Second)
+			if _, err = n.refresh(t, tokens.Refresh); away != nil {
+				if err != nil || !n.lives(t, tokens.Login) {
+					t.Errorf("a client that got nothing cannot come back: %v", err)
+				}
+				return
+			}
+			wantCode(t, "the token after its grace", err, "invalid_grant")
+			if n.lives(t, tokens.Login) {
+				t.Error("the login outlives the second use of its token")
+			}
+		})
+	}
+}
+
 func TestClients(t *testing.T) {
 	n := newNode(t)
 	asked := &authserver.Registration{Client: authserver.Client{Name: "A tool", AuthMethod: authserver.AuthPost, RedirectURIs: []string{redirect}, GrantTypes: []string{authserver.GrantCode}}}
