@@ -224,3 +224,23 @@ func TestSCIMRequired(t *testing.T) {
 	p.scim(http.MethodPost, "/Users", `{"schemas":["urn:ietf:params:scim:schemas:core:2.0:User"],"userName":"`+alice["sub"].(string)+`"}`).want(t, http.StatusCreated)
 	p.admits(t, alice)
 }
+
+// TestSCIMOnTwoNodes checks that a deactivation at one node counts at the other, for tokens and keys.
+func TestSCIMOnTwoNodes(t *testing.T) {
+	t.Parallel()
+	g := startGateway(t, settings{postgres: true})
+	other := g.twin()
+	p := g.provisioner(t)
+	token := g.token(alice)
+	var key struct{ Key string }
+	g.api(token, http.MethodPost, "/api/llm-gateway/user/api-keys", members{"name": "k", "scopes": []string{"llm"}}).decode(t, &key)
+	user := p.read(t, p.scim(http.MethodPost, "/Users", `{"schemas":["urn:ietf:params:scim:schemas:core:2.0:User"],"userName":"alice@acme.test"}`), http.StatusCreated)
+	other.send(http.MethodGet, "/api/me", token, nil).want(t, http.StatusOK)
+	other.send(http.MethodGet, "/api/llm-gateway/v1/models", key.Key, nil).want(t, http.StatusOK)
+	p.scim(http.MethodPatch, "/Users/"+user.ID, operations(`{"op":"replace","value":{"active":false}}`)).want(t, http.StatusOK)
+	rig.Eventually(t, "the other node to refuse the user", func() bool {
+		return other.send(http.MethodGet, "/api/me", g.token(alice), nil).status == http.StatusForbidden
+	})
+	other.send(http.MethodGet, "/api/me", token, nil).wantError(t, http.StatusForbidden, "Forbidden")
+	other.send(http.MethodGet, "/api/llm-gateway/v1/models", key.Key, nil).want(t, http.StatusUnauthorized)
+}
