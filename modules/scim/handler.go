@@ -61,7 +61,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		return nil
 	}
 	v := &visit{handler: h, core: call.Core, organization: call.Caller.OrganizationID, key: call.Caller.Key.ID, base: call.Core.PublicURL + paths.SCIM, w: w, r: r}
-	if err := v.serve(strings.Split(strings.TrimPrefix(rest, "/"), "/")); err != nil { //nolint:contextcheck // the request has it
+	if err := v.serve(strings.Split(strings.TrimPrefix(rest, "/"), "/")); err != nil {
 		v.refuse(err)
 	}
 	return nil

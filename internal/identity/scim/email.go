@@ -119,27 +119,7 @@ func (u *User) setMatching(op operation) error {
 		return nil
 	}
 	if op.kind != "remove" && !slices.ContainsFunc(u.Emails, matches) {
-		var made Email
-		for _, t := range op.at.terms {
-			switch t.name {
-			case "type":
-				made.Type = t.value
-			case "value":
-				made.Value = t.value
-			case "primary":
-				made.Primary = t.value == "true"
-			default:
-				return wrong(TypeNoTarget, "No address matches %.100q", op.text)
-			}
-		}
-		if err := made.change(op); err != nil {
-			return err
-		}
-		if made.Value == "" {
-			return wrong(TypeNoTarget, "No address matches %.100q", op.text)
-		}
-		u.addEmail(made)
-		return u.checkEmails()
+		return u.addDescribed(op)
 	}
 	for i := range u.Emails {
 		if !matches(u.Emails[i]) {
@@ -156,6 +136,31 @@ func (u *User) setMatching(op operation) error {
 	}
 	u.Emails = slices.DeleteFunc(u.Emails, func(e Email) bool { return e.Value == "" })
 	return nil
+}
+
+// addDescribed adds the address that the terms of a path describe.
+func (u *User) addDescribed(op operation) error {
+	var made Email
+	for _, t := range op.at.terms {
+		switch t.name {
+		case "type":
+			made.Type = t.value
+		case "value":
+			made.Value = t.value
+		case "primary":
+			made.Primary = t.value == "true"
+		default:
+			return wrong(TypeNoTarget, "No address matches %.100q", op.text)
+		}
+	}
+	if err := made.change(op); err != nil {
+		return err
+	}
+	if made.Value == "" {
+		return wrong(TypeNoTarget, "No address matches %.100q", op.text)
+	}
+	u.addEmail(made)
+	return u.checkEmails()
 }
 
 // change carries out an operation on one address, or on a part of it.
