@@ -131,11 +131,22 @@ func (c *gatewayConfig) source(now time.Time) (*backup.Source, error) {
 		source.Snapshot = func(ctx context.Context, to string) error {
 			return sqlite.Snapshot(ctx, path, to, sqlite.Options{Timeout: toolTimeout})
 		}
+		source.Ends = chainsOf
 	case "postgres":
 	default:
 		return nil, fmt.Errorf("the store %q is none that this command knows", c.Store.Driver)
 	}
 	return source, nil
+}
+
+// chainsOf returns the ends of the audit log's chains in a copy of a store.
+func chainsOf(ctx context.Context, copied string) ([]storage.AuditChain, error) {
+	store, err := sqlite.OpenReadOnly(ctx, copied, sqlite.Options{Timeout: toolTimeout, Momentary: true})
+	if err != nil {
+		return nil, err
+	}
+	chains, err := store.AuditChains(ctx, "")
+	return chains, errors.Join(err, store.Close())
 }
 
 // tellSize prints every now and then how much of a backup was written, until stop is called.

@@ -1,7 +1,10 @@
 package faults
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -106,6 +109,63 @@ func TestBackupPostgres(t *testing.T) {
 		}
 	}
 	t.Logf("%d backups, %d objects and %d calls acknowledged, none lost", cycles, w.objects.Load(), w.calls.Load())
+}
+
+// TestBackupHeldUp suspends a backup when it has copied the store, until the journal has a checkpoint of records that the store
+// got since. The restored audit log is whole: the journal ends where the store does.
+func TestBackupHeldUp(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, plan{nodes: 1})
+	w := newBackupWriters(s)
+	to := filepath.Join(t.TempDir(), "held.tar.gz")
+	for held := false; !held; {
+		w.begin()
+		before := w.acknowledged()
+		backup := s.nodes[0].command("backup", "--config", "Caddyfile", "--to", to)
+		eventually(t, "the store to be copied", func() bool {
+			info, err := os.Stat(to + ".part.db")
+			return err == nil && info.Size() > 0 || exited(backup)
+		})
+		_ = backup.Command.Process.Signal(syscall.SIGSTOP)
+		if held = !exited(backup); held {
+			atLeast := s.nodes[0].checkpoints()
+			eventually(t, "two more checkpoints", func() bool { return s.nodes[0].checkpoints() >= atLeast+2 })
+		}
+		_ = backup.Command.Process.Signal(syscall.SIGCONT)
+		if <-backup.Exited; backup.Err != nil {
+			t.Fatalf("%v:\n%s", backup.Err, &backup.Output)
+		}
+		w.end()
+		w.restored([]string{to}, plan{}, before)
+		if err := os.Remove(to); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func exited(p *rig.Process) bool {
+	select {
+	case <-p.Exited:
+		return true
+	default:
+		return false
+	}
+}
+
+// checkpoints counts the checkpoints in the node's journal.
+func (n *node) checkpoints() (count int) {
+	files, err := filepath.Glob(filepath.Join(n.directory, "audit", "*", "*.ndjson"))
+	if err != nil {
+		n.site.t.Fatal(err)
+	}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			n.site.t.Fatal(err)
+		}
+		count += bytes.Count(text, []byte(`{"checkpoint":`))
+	}
+	return count
 }
 
 // command runs the binary in the directory of a node, with its environment.

@@ -6,7 +6,7 @@
 // The order makes the archive whole although the gateway goes on. Records of calls and usage go from files into the store, and
 // leave their files only when the store has them. So the files are opened first, then the store is copied, then the files are
 // read: a record that is missing from them was in the store by then. A record that is in both counts once when it is shipped
-// again.
+// again. Journals are cut where they speak of records that the copy of the store has not (cutter).
 package backup
 
 import (
@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"github.com/durward-gateway/durward/internal/audit/segments"
+	"github.com/durward-gateway/durward/storage"
 )
 
 // Names of entries.
@@ -40,13 +41,16 @@ const (
 
 // Folders are the directories beside the store whose files belong to it: the journals of the audit log, and the usage that is
 // not in the store yet.
-func Folders() []string { return []string{"audit", "usage"} }
+func Folders() []string { return []string{journalsName, "usage"} }
+
+// journalsName is the folder of the audit log's journals.
+const journalsName = "audit"
 
 // lockName is the file of a journal that a process locks. It is empty.
 const lockName = "lock"
 
-// format is the version of archives that this package writes and reads.
-const format = 1
+// archiveFormat is the version of archives that this package writes and reads.
+const archiveFormat = 1
 
 // Manifest describes an archive.
 type Manifest struct {
@@ -72,6 +76,8 @@ type Source struct {
 	Directory string
 	// Snapshot writes a copy of the store into a new file. It is nil when the archive holds files only.
 	Snapshot func(ctx context.Context, to string) error
+	// Ends returns the ends of the audit log's chains that the copy of the store has.
+	Ends func(ctx context.Context, copied string) ([]storage.AuditChain, error)
 }
 
 // Write writes an archive to the file at to, which must not exist. A file of that name appears when the archive is complete
@@ -106,7 +112,7 @@ func Write(ctx context.Context, from *Source, to string) (m Manifest, err error)
 		return m, err
 	}
 	w := &writer{tar: tar.NewWriter(packed), manifest: from.Manifest}
-	w.manifest.Format = format
+	w.manifest.Format = archiveFormat
 	if err := w.all(ctx, from, part); err != nil {
 		return m, err
 	}
@@ -160,6 +166,7 @@ func absent(name string) error {
 type writer struct {
 	tar      *tar.Writer
 	manifest Manifest
+	journals *cutter // nil when the store is not in the archive
 }
 
 // all writes every entry. The copy of the store lies beside the archive meanwhile.
@@ -186,6 +193,11 @@ func (w *writer) all(ctx context.Context, from *Source, part string) error {
 		if err := from.Snapshot(ctx, copied); err != nil {
 			return err
 		}
+		ends, err := from.Ends(ctx, copied)
+		if err != nil {
+			return fmt.Errorf("reading the copy of the store: %w", err)
+		}
+		w.journals = newCutter(ends)
 	}
 	for _, h := range folders {
 		if err := w.folder(ctx, h); err != nil {
@@ -318,6 +330,12 @@ func (w *writer) folder(ctx context.Context, h *heldFolder) error {
 		text, err := io.ReadAll(h.files[name])
 		if err != nil {
 			return err
+		}
+		if h.name == journalsName && w.journals != nil {
+			var ok bool
+			if text, ok = w.journals.segment(name, text); !ok {
+				continue
+			}
 		}
 		if err := w.entry(path.Join(h.name, name), text); err != nil {
 			return err

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/durward-gateway/durward/storage"
 )
 
 // node is the directory of a gateway with a journal, usage and a store.
@@ -33,6 +35,7 @@ func node(t *testing.T) *Source {
 		Manifest:  Manifest{Version: "v1", Store: "sqlite", MadeAt: time.Unix(1e9, 0).UTC()},
 		Directory: directory,
 		Snapshot:  func(_ context.Context, to string) error { return os.WriteFile(to, []byte("the store"), 0o600) },
+		Ends:      func(context.Context, string) ([]storage.AuditChain, error) { return nil, nil },
 	}
 }
 

@@ -266,8 +266,8 @@ func readManifest(from io.Reader, found []File) (m Manifest, err error) {
 	if err := json.Unmarshal(text, &m); err != nil {
 		return m, fmt.Errorf("%w: reading its manifest: %w", ErrIncomplete, err)
 	}
-	if m.Format != format {
-		return m, fmt.Errorf("the archive has format %d, this durward reads format %d: use the durward that wrote it, %s", m.Format, format, m.Version)
+	if m.Format != archiveFormat {
+		return m, fmt.Errorf("the archive has format %d, this durward reads format %d: use the durward that wrote it, %s", m.Format, archiveFormat, m.Version)
 	}
 	if !slices.Equal(m.Files, found) {
 		return m, fmt.Errorf("%w: its files differ from its manifest", ErrIncomplete)
