@@ -332,6 +332,7 @@ func TestConsoleModels(t *testing.T) {
 	l.do("login", "user", "admin@example.test", "path", "/console/organization/models")
 	l.do("until", "text", "Managed by file")
 	l.do("inspect")
+	d.changesSmart(t, l)
 	l.do("login", "user", "admin@example.test", "path", d.smartRoute(t))
 	l.do("keyboard", "to", "What somebody asks", "text", "Good morning!")
 	l.do("keyboard", "to", "Choose", "key", "Enter")
@@ -343,6 +344,62 @@ func TestConsoleModels(t *testing.T) {
 	l.do("picture", "path", l.picture("smart"))
 	d.process.stop(t)
 	d.process.checkLog(t)
+}
+
+// changesSmart makes a smart model, changes it after a trial of what is typed, and deletes it, by keyboard alone where it decides.
+func (d *dev) changesSmart(t *testing.T, l *looker) {
+	t.Helper()
+	const smart = "/api/llm-gateway/admin/smart-models"
+	boss := d.tokenOf(t, "admin@example.test")
+	l.do("login", "user", "admin@example.test", "path", "/console/organization/models?tab=smart")
+	l.do("keyboard", "to", "New smart model", "key", "Enter")
+	l.do("fill", "label", "Alias", "text", "mine")
+	l.do("keyboard", "to", "Alias of slot 0", "text", "small")
+	l.do("keyboard", "to", "Make the smart model", "key", "Enter")
+	l.do("until", "text", "Make the smart model: done.")
+	l.do("keyboard", "to", "Change mine", "key", "Enter")
+	l.do("keyboard", "to", "One more slot", "key", "Enter")
+	l.do("fill", "label", "Alias of slot 1", "text", "large")
+	l.do("fill", "label", "Requests that slot 1 is for", "text", "proofs, planning")
+	l.do("fill", "label", "Tokens from which the next slot is the lowest", "text", "9000")
+	l.do("keyboard", "to", "Try it before it is kept", "key", "Enter")
+	l.do("keyboard", "to", "What somebody asks", "text", "Prove that there are infinitely many primes.")
+	l.do("fill", "label", "Alias that reads the request and chooses", "text", "small")
+	l.do("keyboard", "to", "Choose", "key", "Enter")
+	l.do("until", "text", "It would go to large, slot 1")
+	l.do("inspect")
+	l.do("picture", "path", l.picture("smartform"))
+	if _, body := d.api(t, boss, http.MethodGet, smart); strings.Contains(body, "proofs, planning\"}],\"context_breakpoints\":[9000]") {
+		t.Errorf("a trial was kept: %s", body)
+	}
+	l.do("choose", "label", "A conversation stays where it began")
+	l.do("keyboard", "to", "Keep the changes", "key", "Enter")
+	l.do("until", "text", "mine is changed.")
+	l.do("inspect")
+	var all []struct {
+		Alias       string `json:"model_alias"`
+		Enabled     bool
+		Sticky      bool
+		Determiner  string `json:"determiner_model_alias"`
+		Slots       []struct{ Label string }
+		Breakpoints []int `json:"context_breakpoints"`
+	}
+	_, body := d.api(t, boss, http.MethodGet, smart)
+	if err := json.Unmarshal([]byte(body), &all); err != nil || len(all) != 2 {
+		t.Fatalf("the smart models are %s: %v", body, err)
+	}
+	if m := all[1]; m.Alias != "mine" || !m.Enabled || !m.Sticky || m.Determiner != "small" || len(m.Slots) != 2 || m.Slots[1].Label != "proofs, planning" || !slices.Equal(m.Breakpoints, []int{9000}) {
+		t.Errorf("the smart model is %+v", m)
+	}
+	l.do("screen", "path", "/console/organization/models?tab=smart", "scheme", "dark", "width", 320)
+	l.do("keyboard", "to", "Change mine", "key", "Enter")
+	l.do("until", "text", "Calls that come from then on go by the changes.")
+	l.do("inspect")
+	l.do("picture", "path", l.picture("smartform-320"))
+	l.do("keyboard", "to", "Cancel", "key", "Enter")
+	l.do("keyboard", "to", "Delete mine", "key", "Enter")
+	l.do("keyboard", "to", "Delete it", "key", "Enter")
+	l.do("until", "text", "mine is deleted.")
 }
 
 // TestConsoleRotates gives a key a new secret by keyboard alone: both work until the former one is ended at once.

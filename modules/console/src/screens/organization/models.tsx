@@ -10,6 +10,7 @@ import { Icon } from '../../ui/icons';
 import { Delete, Make, type Ending } from '../../ui/object';
 import { Table } from '../../ui/table';
 import { Tabs } from '../../ui/tabs';
+import { SmartForm } from './smartform';
 
 const admin = '/api/llm-gateway/admin';
 
@@ -20,6 +21,7 @@ export interface SmartModel {
   description: string;
   enabled: boolean;
   determiner_model_alias: string | null;
+  determiner_input_max_chars: number;
   slots: { model_alias: string; label: string }[];
   context_breakpoints: number[];
   default_slot_on_failure: number;
@@ -199,6 +201,7 @@ function Aliases({ administers }: { administers: boolean }): JSX.Element {
 function SmartModels({ administers }: { administers: boolean }): JSX.Element {
   const list = useLoad<SmartModel[]>(`${admin}/smart-models`);
   const [making, setMaking] = useState(false);
+  const [changing, setChanging] = useState<SmartModel>();
   const [ending, setEnding] = useState<Ending>();
   const add = administers ? <Add act="New smart model" open={() => { setMaking(true); }} /> : undefined;
   return (
@@ -210,26 +213,11 @@ function SmartModels({ administers }: { administers: boolean }): JSX.Element {
             { title: 'Chooses from', cell: m => <span class="mono small">{show(m.slots.map(s => s.model_alias).join(', '), 160)}</span> },
             { title: 'Asks', cell: m => (m.determiner_model_alias ? <span class="mono">{show(m.determiner_model_alias, 60)}</span> : <span class="muted">nobody</span>) },
             { title: 'State', cell: m => (m.enabled ? <Tag tone="good">In use</Tag> : <Tag tone="quiet">Switched off</Tag>) },
-            { title: 'Acts', kind: 'end', cell: m => administers && <End name={m.model_alias} end={() => { setEnding({ id: m.id, name: m.model_alias }); }} /> },
+            { title: 'Acts', kind: 'end', cell: m => administers && <Acts name={m.model_alias} edit={() => { setChanging(m); }} end={() => { setEnding({ id: m.id, name: m.model_alias }); }} /> },
           ]} />
         )}
       </List>
-      {making && (
-        <Make title="New smart model" named="Alias" act="Make the smart model" path={`${admin}/smart-models`} close={() => { setMaking(false); }} made={list.reload}
-          body={f => ({
-            model_alias: text(f, 'name'), determiner_model_alias: text(f, 'determiner') || null,
-            slots: lines(f, 'slots').map(line => { const [alias = '', ...label] = line.split(':'); return { model_alias: alias.trim(), label: label.join(':').trim() }; }),
-            context_breakpoints: text(f, 'breakpoints').split(/[\s,]+/).filter(Boolean).map(Number), default_slot_on_failure: Number(text(f, 'default')),
-          })}>
-          <>
-            <label for="slots">Slots, from the cheapest to the most capable</label><textarea id="slots" name="slots" rows={4} required placeholder={'small: small talk, spelling\nlarge: proofs, planning'} aria-describedby="slotshint" />
-            <p id="slotshint" class="small hint">On each line an alias, a colon, and the requests that it is for.</p>
-            <label for="determiner">Alias that reads the request and chooses</label><input id="determiner" name="determiner" autocomplete="off" />
-            <label for="breakpoints">Tokens from which the next slot is the lowest</label><input id="breakpoints" name="breakpoints" autocomplete="off" placeholder="8000, 100000" pattern="[0-9 ,]*" />
-            <label for="default">Slot when nobody can choose, from 0</label><input id="default" name="default" type="number" min="0" defaultValue="0" required />
-          </>
-        </Make>
-      )}
+      {(making || changing) && <SmartForm was={changing} close={() => { setMaking(false); setChanging(undefined); }} made={list.reload} />}
       {ending && <Delete what={ending} path={`${admin}/smart-models`} effect="Calls with this name are refused from then on." close={() => { setEnding(undefined); }} done={list.reload} />}
     </>
   );

@@ -5,18 +5,12 @@ import { call, Failure } from '../../api';
 import { goesOn, useFollow, useLoad } from '../../load';
 import { Link } from '../../router';
 import { can, useMe } from '../../session';
-import { count, show, words } from '../../text';
+import { count, show } from '../../text';
 import { Problem, Screen, Section, Tag, Waiting } from '../../ui/basics';
 import { Table } from '../../ui/table';
 import type { Job } from '../../types';
 import type { SmartModel } from './models';
-
-const address = '/api/llm-gateway/admin/smart-models';
-
-interface Chosen {
-  target_model_alias: string;
-  decision: { slot: number; label: string; floor: number; answer: number | null; reason: string; estimated_tokens: number };
-}
+import { address, SmartForm, Trial } from './smartform';
 
 interface Evaluated {
   right: number;
@@ -26,40 +20,6 @@ interface Evaluated {
   confusion: number[][];
   baseline_slot: number;
   worse_than_baseline: boolean;
-}
-
-/** Preview shows where a request would go. It sends nothing there. */
-function Preview({ of: model }: { of: SmartModel }): JSX.Element {
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<Failure>();
-  const [chosen, setChosen] = useState<Chosen>();
-  const ask = async (form: HTMLFormElement): Promise<void> => {
-    setBusy(true);
-    setError(undefined);
-    try {
-      setChosen(await call<Chosen>('POST', `${address}/preview`, { policy_id: model.id, input: String(new FormData(form).get('input')) }));
-    } catch (failed) {
-      if (!(failed instanceof Failure)) throw failed;
-      setError(failed);
-    }
-    setBusy(false);
-  };
-  return (
-    <Section title="Where would a request go?">
-      <form class="form" onSubmit={event => { event.preventDefault(); void ask(event.currentTarget); }}>
-        <label for="input">What somebody asks</label>
-        <textarea id="input" name="input" rows={3} required />
-        <div class="buttons start"><button type="submit" disabled={busy}>Choose</button></div>
-      </form>
-      {error && <Problem error={error} />}
-      {chosen && (
-        <div class="panel" role="status">
-          <p>It would go to <strong class="mono">{show(chosen.target_model_alias, 80)}</strong>, slot {chosen.decision.slot}, because of: {words(chosen.decision.reason)}.</p>
-          <p class="small">About {count(chosen.decision.estimated_tokens, 'token')}. The lowest slot for that length is {chosen.decision.floor}. {chosen.decision.answer === null ? 'Nobody was asked, or nobody answered.' : `The answer was ${chosen.decision.answer}.`}</p>
-        </div>
-      )}
-    </Section>
-  );
 }
 
 /** Confusion shows how many examples of each slot went where. */
@@ -115,6 +75,7 @@ function Evaluation({ of: model }: { of: SmartModel }): JSX.Element {
 export function SmartModelScreen({ name }: { name: string }): JSX.Element {
   const loaded = useLoad<SmartModel>(`${address}/${encodeURIComponent(name)}`);
   const administers = can(useMe().data, 'administer');
+  const [changing, setChanging] = useState(false);
   const m = loaded.data;
   return (
     <>
@@ -125,6 +86,8 @@ export function SmartModelScreen({ name }: { name: string }): JSX.Element {
         {m && (
           <>
             <p>{m.enabled ? <Tag tone="good">In use</Tag> : <Tag tone="quiet">Switched off</Tag>} {m.determiner_model_alias && <>The alias <span class="mono">{show(m.determiner_model_alias, 80)}</span> chooses. </>}When it cannot, slot {m.default_slot_on_failure}.{m.sticky && ' A conversation stays where it began.'}</p>
+            {administers && <div class="buttons start spaced"><button type="button" onClick={() => { setChanging(true); }}>Change it</button></div>}
+            {changing && <SmartForm was={m} close={() => { setChanging(false); }} made={loaded.reload} />}
             <Section title="Slots">
               <Table label="Slots" rows={m.slots.map((s, i) => ({ ...s, i }))} id={s => String(s.i)} columns={[
                 { title: 'Slot', cell: s => s.i },
@@ -133,7 +96,7 @@ export function SmartModelScreen({ name }: { name: string }): JSX.Element {
                 { title: 'From tokens', cell: s => (s.i === 0 ? 0 : m.context_breakpoints[s.i - 1]?.toLocaleString('en') ?? '–') },
               ]} />
             </Section>
-            <Preview of={m} />
+            <Section title="Where would a request go?"><Trial model={() => ({ policy_id: m.id })} /></Section>
             {administers && <Evaluation of={m} />}
           </>
         )}
