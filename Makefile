@@ -111,6 +111,11 @@ fuzz: ## fuzz every target for FUZZTIME (default 5s) each
 console-test: ## the console in Chromium: every screen, for each kind of user, in light and dark, full and empty; by keyboard; hostile names
 	.ci/with-go env DURWARD_CONSOLE=all go test -count=1 -timeout=20m -v -run Console ./integration
 
+.PHONY: screenshots
+screenshots: ## docs/screenshots: the README's pictures of the console, with demo data
+	mkdir -p docs/screenshots
+	.ci/with-go env DURWARD_SCREENSHOTS="$(CURDIR)/docs/screenshots" go test -count=1 -timeout=10m -run TestScreenshots ./integration
+
 .PHONY: attacks
 attacks: ## the short attack suites against the built binary
 	.ci/with-go go test -count=1 -run Attack ./integration/...

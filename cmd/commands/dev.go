@@ -33,7 +33,7 @@ const (
 func init() {
 	caddycmd.RegisterCommand(caddycmd.Command{
 		Name:  "dev",
-		Usage: "[--listen <address>] [--data <directory>] [--reset] [--tour]",
+		Usage: "[--listen <address>] [--data <directory>] [--reset] [--demo-data] [--tour]",
 		Short: "Runs everything on this machine, to try it out and to develop against",
 		Long: `
 Runs the gateway on this machine with everything around it: an embedded store, a
@@ -48,6 +48,10 @@ finds the data again: users, keys, servers and connections. Everything is kept i
 data directory and nowhere else. Once it is ready, the file "address" in there holds the
 address that it listens on.
 
+With --demo-data the organization acme has a month of made traffic, so that the console
+has something to show: log in as admin@example.test. It is made once, and stays until
+--reset.
+
 Anybody who reaches it can log in as anybody, so it listens on loopback addresses
 only.
 `,
@@ -56,6 +60,7 @@ only.
 			cmd.Flags().StringVar(&o.listen, "listen", welcome.DefaultListen, "Loopback address to listen on; port 0 chooses a free one")
 			cmd.Flags().StringVar(&o.data, "data", defaultData, "Directory that keeps everything")
 			cmd.Flags().BoolVar(&o.reset, "reset", false, "Delete what development mode keeps in the data directory, and start afresh")
+			cmd.Flags().BoolVar(&o.demoData, "demo-data", false, "Fill the organization acme with a month of made traffic, once")
 			cmd.Flags().BoolVar(&o.tour, "tour", false, "Run the tour once everything runs, and go on running")
 			cmd.Args = cobra.NoArgs
 			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), cmd.OutOrStdout()) }
@@ -66,6 +71,7 @@ only.
 type devOptions struct {
 	listen, data string
 	reset, tour  bool
+	demoData     bool
 }
 
 // run starts everything and returns only when that fails: signals end the process.
@@ -81,6 +87,11 @@ func (o devOptions) run(ctx context.Context, out io.Writer) error {
 	defer directory.Close()
 	if o.reset {
 		if err := directory.Reset(); err != nil {
+			return err
+		}
+	}
+	if o.demoData {
+		if err := directory.KeepDemoData(); err != nil {
 			return err
 		}
 	}
@@ -135,15 +146,27 @@ func start(ctx context.Context, directory *devmode.Directory, address netip.Addr
 	return awaitReady(ctx, "http://"+address.String()+"/readyz")
 }
 
-// setEnvironment tells dev.caddyfile its directory and address, and makes Caddy keep its own files in the data
+// withDemoData goes on after `identity dev` in dev.caddyfile. All pages say that the data is made.
+const withDemoData = `{
+			demo_data
+		}
+		branding {
+			name "durward with demo data"
+		}`
+
+// setEnvironment tells dev.caddyfile its directory and address, and whether there is demo data, and makes Caddy keep its own files in the data
 // directory.
 func setEnvironment(directory *devmode.Directory, address netip.AddrPort) error {
 	format := "json"
 	if terminal.Of(os.Stderr).Color {
 		format = "console"
 	}
+	demo := ""
+	if directory.HasDemoData() {
+		demo = withDemoData
+	}
 	for name, value := range map[string]string{
-		"DURWARD_LOG_FORMAT": format, "DURWARD_DATA": directory.PathInCaddyfile(), "DURWARD_HOST": address.Addr().String(), "DURWARD_PORT": fmt.Sprint(address.Port()),
+		"DURWARD_LOG_FORMAT": format, "DURWARD_DEMO_DATA": demo, "DURWARD_DATA": directory.PathInCaddyfile(), "DURWARD_HOST": address.Addr().String(), "DURWARD_PORT": fmt.Sprint(address.Port()),
 		"XDG_DATA_HOME": directory.Path(), "XDG_CONFIG_HOME": directory.Path(),
 	} {
 		if err := os.Setenv(name, value); err != nil {

@@ -108,6 +108,15 @@ async function screen({ path, scheme, width, quick, picture }) {
   if (picture) await page.screenshot({ path: picture, fullPage: true });
 }
 
+// shot makes a picture of the first part of a screen, for readers who have no console.
+async function shot({ path, picture }) {
+  await page.emulateMedia({ colorScheme: 'light', reducedMotion: 'reduce' });
+  await page.setViewportSize({ width: 1180, height: 760 });
+  await page.goto(gateway + path);
+  await settled();
+  await page.screenshot({ path: picture });
+}
+
 // plain opens a page of the gateway that has no console in it.
 async function plain({ path, scheme, width, picture }) {
   await page.emulateMedia({ colorScheme: scheme });
@@ -144,6 +153,12 @@ async function drawing({ path }) {
   const forbidden = wrong.filter(what => /sandboxed|Content Security Policy|forbidden by the policy/.test(what));
   wrong = wrong.filter(what => !forbidden.includes(what));
   if (forbidden.length === 0) wrong.push('the browser forbids nothing in the picture');
+}
+
+// filled checks that the screen has no list without rows.
+async function filled() {
+  const empty = await page.locator('main .empty').allInnerTexts();
+  if (empty.length > 0) wrong.push(`${page.url()} is empty: ${empty.join(', ')}`);
 }
 
 async function inspect(where) {
@@ -190,7 +205,7 @@ async function keyboard({ to, key, text }) {
 }
 
 const commands = {
-  login, arrive, acts, screen, plain, branded, drawing, themed, keyboard, stale, answer, download, relogin,
+  login, arrive, acts, screen, plain, branded, drawing, themed, keyboard, stale, answer, download, relogin, filled, shot,
   until: ({ text }) => page.getByText(text).first().waitFor(),
   fill: ({ label, nth = 0, text }) => page.getByRole('dialog').getByLabel(label, { exact: true }).nth(nth).fill(text),
   choose: ({ label }) => page.getByLabel(label, { exact: true }).check(),

@@ -6,9 +6,12 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/audit/record"
+	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/credential/directory"
 	"github.com/durward-gateway/durward/internal/llm/accounts"
 	"github.com/durward-gateway/durward/internal/proxy/netguard"
+	"github.com/durward-gateway/durward/internal/seal"
 	"github.com/durward-gateway/durward/modules/app/browsers"
 	"github.com/durward-gateway/durward/modules/app/issuers"
 	"github.com/durward-gateway/durward/modules/app/settings"
@@ -100,8 +103,19 @@ type DevelopmentIdentity interface {
 	// Models returns the models of development mode.
 	Models() DevelopmentModels
 	// Seed makes the objects that a developer finds at the first start, if they are missing. It runs after the directory
-	// is stored. configured holds the models of the configuration, with those of Models.
-	Seed(ctx context.Context, store storage.Store, configured storage.ConfiguredModels) error
+	// is stored.
+	Seed(ctx context.Context, s Seeding) error
+}
+
+// Seeding holds the parts of the gateway with which development mode makes its objects.
+type Seeding struct {
+	Store   storage.Store
+	Keyring *seal.Keyring
+	Broker  *connection.Broker
+	// Configured holds the models of the configuration, with those of Models.
+	Configured storage.ConfiguredModels
+	// At returns the store and the audit log as of a clock, whose times the records get.
+	At func(now func() time.Time) (storage.Store, *record.Recorder)
 }
 
 // DevelopmentClients holds OAuth clients of the gateway.

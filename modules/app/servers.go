@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/durward-gateway/durward/internal/audit/record"
 	"github.com/durward-gateway/durward/internal/credential/connection"
 	"github.com/durward-gateway/durward/internal/credential/directory"
 	"github.com/durward-gateway/durward/internal/mcp/pinning"
@@ -122,7 +123,7 @@ func (c *Core) syncDirectory(ctx context.Context, development DevelopmentIdentit
 		}
 	}
 	if development != nil {
-		if err := development.Seed(ctx, c.Store, c.models.ConfiguredModels()); err != nil {
+		if err := development.Seed(ctx, c.seeding()); err != nil {
 			return err
 		}
 	}
@@ -130,6 +131,16 @@ func (c *Core) syncDirectory(ctx context.Context, development DevelopmentIdentit
 	c.resources.templates.Store(&stored)
 	c.Readiness.Stored()
 	return nil
+}
+
+func (c *Core) seeding() Seeding {
+	return Seeding{
+		Store: c.Store, Keyring: c.Keyring, Broker: c.Broker, Configured: c.models.ConfiguredModels(),
+		At: func(now func() time.Time) (storage.Store, *record.Recorder) {
+			then := c.Audit.At(now)
+			return record.NewStore(c.resources.store, then), then
+		},
+	}
 }
 
 // storedBefore reports whether an earlier configuration has stored exactly these templates. If so, a node stays ready

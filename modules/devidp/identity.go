@@ -41,6 +41,8 @@ type Identity struct {
 	// The proof that a browser must give when it comes back from connecting an account: `login`, that the account's user
 	// is logged in with it, or `state`, that it knows the state of the attempt. Default: `state`.
 	ConnectCheck string `json:"connect_check,omitempty"`
+	// Whether the organization `acme` is filled with a month of made traffic, once. Default: it is not.
+	DemoData bool `json:"demo_data,omitempty"`
 
 	surroundings *held
 	verifier     *token.Verifier
@@ -123,6 +125,7 @@ func (i *Identity) Records() []directory.Record {
 //
 //	dev {
 //		connect_check login|state
+//		demo_data
 //	}
 func (i *Identity) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // the kind's name
@@ -130,11 +133,17 @@ func (i *Identity) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		return d.ArgErr()
 	}
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
-		if word := d.Val(); word != "connect_check" || i.ConnectCheck != "" {
-			return d.Errf("unrecognized word %q in identity dev; known is connect_check, once", word)
-		}
-		if !d.AllArgs(&i.ConnectCheck) {
-			return d.ArgErr()
+		switch word := d.Val(); {
+		case word == "connect_check" && i.ConnectCheck == "":
+			if !d.AllArgs(&i.ConnectCheck) {
+				return d.ArgErr()
+			}
+		case word == "demo_data" && !i.DemoData:
+			if i.DemoData = true; d.NextArg() {
+				return d.ArgErr()
+			}
+		default:
+			return d.Errf("unrecognized word %q in identity dev; known are connect_check, demo_data, once each", word)
 		}
 	}
 	return nil

@@ -9,12 +9,16 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/durward-gateway/durward/internal/credential/directory"
+	"github.com/durward-gateway/durward/internal/llm/metering"
+	"github.com/durward-gateway/durward/modules/app"
+	"github.com/durward-gateway/durward/modules/devidp/demodata"
 	"github.com/durward-gateway/durward/storage"
 )
 
 // Seed implements app.DevelopmentIdentity: the clients of development mode are agents, and organization acme has a server `demo`
-// with a policy and a smart model.
-func (i *Identity) Seed(ctx context.Context, store storage.Store, configured storage.ConfiguredModels) error {
+// with a policy and a smart model. With DemoData it has a month of made traffic too.
+func (i *Identity) Seed(ctx context.Context, s app.Seeding) error {
+	store := s.Store
 	if err := i.seedAgents(ctx, store); err != nil {
 		return err
 	}
@@ -32,7 +36,17 @@ func (i *Identity) Seed(ctx context.Context, store storage.Store, configured sto
 	if err := seedPolicy(ctx, store, organization.ID, server.ID, now); err != nil {
 		return err
 	}
-	return seedSmartModel(ctx, store, configured, organization.ID, now)
+	if err := seedSmartModel(ctx, store, s.Configured, organization.ID, now); err != nil || !i.DemoData {
+		return err
+	}
+	all, err := metering.Shipped().With(prices)
+	if err != nil {
+		return err
+	}
+	return demodata.Fill(ctx, demodata.Place{
+		At: s.At, Keyring: s.Keyring, Broker: s.Broker, Configured: s.Configured, Prices: all, Organization: organization.ID, Issuer: ownerIssuer,
+		UserID: i.surroundings.provider.UserID, URL: i.surroundings.demoURL + "/mcp", Now: now,
+	})
 }
 
 // seedServer returns the organization's demo server, which it makes when there is none.

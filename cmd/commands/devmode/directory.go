@@ -16,6 +16,9 @@ const (
 	markerFile  = ".durward-dev"
 	markerText  = "`durward dev` made this directory and keeps its data here. `durward dev --reset` empties it.\n"
 	addressFile = "address"
+	// demoFile says that the directory's gateway has demo data.
+	demoFile = "demo-data"
+	demoText = "`durward dev --demo-data` filled this gateway with made data.\n"
 	// SocketFile is the socket of the admin endpoint.
 	SocketFile = "admin.sock"
 	// caddyFolder is the folder in which Caddy keeps an id of the instance and the stamps of its housekeeping.
@@ -28,7 +31,7 @@ const (
 // ours lists the files that development mode and the gateway make in the data directory. Any other file belongs to
 // somebody else.
 var ours = map[string]bool{
-	markerFile: true, addressFile: true, SocketFile: true,
+	markerFile: true, addressFile: true, demoFile: true, SocketFile: true,
 	"durward.db": true, "durward.db-wal": true, "durward.db-shm": true, "durward.db-journal": true,
 	"master.key": true, "devidp-identity.json": true, "devidp-grants.json": true, "demo-grants.json": true, "demo.address": true,
 }
@@ -285,6 +288,20 @@ func (d *Directory) ForgetAddress() error {
 		return fmt.Errorf("forgetting the former address: %w", err)
 	}
 	return nil
+}
+
+// KeepDemoData notes that the directory's gateway gets demo data. It stays noted until Reset.
+func (d *Directory) KeepDemoData() error {
+	if err := os.WriteFile(d.file(demoFile), []byte(demoText), 0o600); err != nil {
+		return fmt.Errorf("noting that there is demo data: %w", err)
+	}
+	return nil
+}
+
+// HasDemoData reports whether the directory's gateway has demo data.
+func (d *Directory) HasDemoData() bool {
+	_, err := os.Lstat(d.file(demoFile))
+	return err == nil
 }
 
 func (d *Directory) runningAt() string {

@@ -56,6 +56,13 @@ func New(settings Settings, place Place, trail *Trail) *Recorder {
 	return &Recorder{settings: settings, redact: newRedaction(settings.Redact), place: place, trail: trail}
 }
 
+// At returns the recorder with another clock, for records of a time that has passed. Both write to the same trail.
+func (r *Recorder) At(now func() time.Time) *Recorder {
+	then := *r
+	then.place.Now = now
+	return &then
+}
+
 // SetKeys sets the key that signs checkpoints and the key of the records' MACs. It must be called before the first
 // record.
 func (r *Recorder) SetKeys(signer format.Signer, macs storage.AuditMACs) {
