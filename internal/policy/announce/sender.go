@@ -190,7 +190,7 @@ func (s *Sender) note(r *Receiver, a *storage.Announcement, err error) {
 		return
 	}
 	a.LastError = shownErrorOf(err)
-	log := s.log.With("receiver", r.Name, "organization", a.OrganizationID, "approval", a.ApprovalID, "event", a.Event, "attempts", a.Attempts, "error", a.LastError)
+	log := s.log.With("receiver", r.Name, "organization", a.OrganizationID, "approval", a.ApprovalID, "event", a.Event, "attempts", a.Attempts, "error", loggedErrorOf(err))
 	since := now.Sub(a.CreatedAt)
 	if errors.Is(err, errGone) || errors.Is(err, errNever) || since >= storage.AnnouncementLifetime {
 		a.State, a.EndedAt = storage.AnnouncementFailed, now
@@ -287,8 +287,8 @@ func nameOfUser(u *storage.User) string {
 	return u.Subject
 }
 
-// shownErrorOf returns an error for the log of deliveries. Texts in it may be a receiver's.
-func shownErrorOf(err error) string {
+// loggedErrorOf returns an error for the operator's log. Texts in it may be a receiver's.
+func loggedErrorOf(err error) string {
 	text, _ := visible.Beginning(err.Error(), shownError)
 	return text
 }

@@ -81,7 +81,7 @@ func (m *SMTP) Send(ctx context.Context, to Mail) error {
 		return fmt.Errorf("making a mail client: %w", err)
 	}
 	if err := client.DialAndSendWithContext(ctx, message); err != nil {
-		return fmt.Errorf("sending mail: %w", err)
+		return unreached{fmt.Errorf("sending mail: %w", err)}
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func (s *Sender) post(ctx context.Context, r *Receiver, a *storage.Announcement,
 	}
 	response, err := s.client.Do(request)
 	if err != nil {
-		return withoutURL(err)
+		return unreached{withoutURL(err)}
 	}
 	defer response.Body.Close()
 	_, _ = io.Copy(io.Discard, response.Body) // what a receiver says is not read
