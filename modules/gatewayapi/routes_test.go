@@ -84,6 +84,11 @@ func TestRoles(t *testing.T) {
 			if reads := r.Method == http.MethodGet || r.Path == smartsPath+"/preview"; reads != (r.Audit == routes.AuditRead) {
 				t.Errorf("audit class %s", r.Audit)
 			}
+			if r.Role != routes.User {
+				if w := a.do(a.adam, r.Method, path+"?misspelt=1", object{}); w.status != http.StatusBadRequest || !strings.Contains(w.body, "misspelt") {
+					t.Errorf("an unknown parameter: %d %s", w.status, w.body)
+				}
+			}
 			a.do(nil, r.Method, path, nil).wantError(http.StatusUnauthorized, gateway.Unauthorized)
 			w := httptest.NewRecorder()
 			if err := a.handler.ServeHTTP(w, httptest.NewRequest(r.Method, "/api/llm-gateway"+path, nil), nil); err != nil || w.Code != http.StatusUnauthorized {

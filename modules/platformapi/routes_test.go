@@ -99,6 +99,24 @@ func TestPowers(t *testing.T) {
 	}, uuid.NewString(), uuid.NewString())
 }
 
+// TestMisspelt checks that no route beside those for every user ignores an unknown parameter, whatever its method.
+func TestMisspelt(t *testing.T) {
+	a := newAPI(t)
+	everyRoute(func(r *routes.Route[*request], path string) {
+		if r.Role == routes.Public || r.Role == routes.User {
+			return
+		}
+		var body any
+		if r.Method != http.MethodGet && r.Method != http.MethodDelete {
+			body = object{}
+		}
+		w := a.do(a.adam, r.Method, path+"?misspelt=1", body)
+		if w.status != http.StatusUnprocessableEntity || !strings.Contains(w.body, `"loc":["query","misspelt"]`) {
+			t.Errorf("%s %s for the %s: %d %s", r.Method, r.Path, r.Role, w.status, w.body)
+		}
+	}, uuid.NewString(), uuid.NewString())
+}
+
 // TestMoreForSome checks the routes for every user that show or do more for callers with powers.
 func TestMoreForSome(t *testing.T) {
 	a := newAPI(t)

@@ -153,7 +153,6 @@ func viewOffboarding(o *storage.Offboarding, running int, dry bool) offboardingV
 func offboardUser(q *request) (any, error) {
 	id := q.ID("user_id")
 	dry := q.Query.Bool("dry_run", 0).Value
-	q.Query.NoOthers()
 	if err := q.Read(true, func(o *validate.Object) { o.Only() }); err != nil {
 		return nil, err
 	}

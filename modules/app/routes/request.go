@@ -97,15 +97,20 @@ func (q *Request) Wrong() error {
 	return q.problems.Err()
 }
 
-// Shape returns all problems of the path and the query, nil when there are none. Routes that administrators read refuse
-// unknown parameters (contract 4.4).
+// noOthers refuses unknown parameters on routes that are not for every user (contract 4.4): a misspelt filter would match
+// everything, and a write with a misspelt parameter would do something else.
+func (q *Request) noOthers() {
+	if q.role != Public && q.role != User {
+		q.Query.NoOthers()
+	}
+}
+
+// Shape returns all problems of the path and the query, nil when there are none.
 func (q *Request) Shape() error {
 	if q.described != nil {
 		return errDescribed
 	}
-	if q.role != Public && q.role != User && q.HTTP.Method == http.MethodGet {
-		q.Query.NoOthers()
-	}
+	q.noOthers()
 	q.Note(q.Query.Err())
 	return q.Wrong()
 }
@@ -118,6 +123,7 @@ func (q *Request) Read(emptyAllowed bool, fields func(*validate.Object)) error {
 		return errDescribed
 	}
 	body, err := body.ReadJSON(q.HTTP, q.Core.Sizes.API, emptyAllowed)
+	q.noOthers()
 	q.Note(q.Query.Err())
 	q.Note(err)
 	if err == nil {
