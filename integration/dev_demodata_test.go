@@ -53,7 +53,7 @@ func TestDevDemoData(t *testing.T) {
 	for user, screens := range map[string][]string{"admin@example.test": demoScreens, clientUser: demoScreensOfAlice} {
 		l.do("login", "user", user, "path", "/console/keys")
 		for _, path := range screens {
-			l.do("screen", "path", path, "scheme", "light")
+			l.do("screen", "path", path, "scheme", "light", "quick", os.Getenv("DURWARD_CONSOLE") != "all")
 			l.do("filled")
 		}
 	}
