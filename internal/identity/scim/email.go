@@ -30,22 +30,19 @@ func (u *User) setEmails(op operation) error {
 		if err := e.read(v); err != nil {
 			return err
 		}
-		if e.Value != "" { // providers write empty ones for users without an address
-			u.addEmail(e)
+		if e.Value == "" { // providers write empty ones for users without an address
+			continue
 		}
-	}
-	return u.checkEmails()
-}
-
-func (u *User) checkEmails() error {
-	if len(u.Emails) > maxEmails {
-		return wrong(TypeInvalidValue, "A user may have %d addresses", maxEmails)
+		if err := u.addEmail(e); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// addEmail adds an address, or changes what is said of one. There is one primary address at most.
-func (u *User) addEmail(e Email) {
+// addEmail adds an address, or changes what is said of one. There is one primary address at most. Each is compared with all
+// others, so the first one too many ends the work.
+func (u *User) addEmail(e Email) error {
 	if e.Primary {
 		for i := range u.Emails {
 			u.Emails[i].Primary = false
@@ -54,9 +51,13 @@ func (u *User) addEmail(e Email) {
 	same := func(o Email) bool { return strings.EqualFold(o.Value, e.Value) && strings.EqualFold(o.Type, e.Type) }
 	if i := slices.IndexFunc(u.Emails, same); i >= 0 {
 		u.Emails[i] = e
-		return
+		return nil
+	}
+	if len(u.Emails) >= maxEmails {
+		return wrong(TypeInvalidValue, "A user may have %d addresses", maxEmails)
 	}
 	u.Emails = append(u.Emails, e)
+	return nil
 }
 
 // read reads the parts of an address that a value names.
@@ -159,8 +160,7 @@ func (u *User) addDescribed(op operation) error {
 	if made.Value == "" {
 		return wrong(TypeNoTarget, "No address matches %.100q", op.text)
 	}
-	u.addEmail(made)
-	return u.checkEmails()
+	return u.addEmail(made)
 }
 
 // change carries out an operation on one address, or on a part of it.

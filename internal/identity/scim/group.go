@@ -114,7 +114,7 @@ func (c *GroupChange) setMembers(op operation) error {
 	case isUnset(op.value):
 		c.Replace, c.Add, c.Remove = true, nil, nil
 	}
-	if len(c.Add) > MaxMembers {
+	if len(c.Add) > MaxMembers || len(c.Remove) > MaxMembers {
 		return wrong(TypeTooMany, "A group may have %d members", MaxMembers)
 	}
 	return nil

@@ -43,7 +43,7 @@ func members(v strictjson.Value, what string) (map[string]strictjson.Value, erro
 }
 
 // operations reads a PATCH. An operation without a path changes what its value names: it becomes one operation for each, in
-// their order. Such names may be paths, as Entra ID writes them.
+// their order. Such names may be paths, as Entra ID writes them. Each counts: a change of members goes through those before it.
 func operations(body strictjson.Value) (all []operation, err error) {
 	message, err := members(body, "The request")
 	if err != nil {
@@ -53,15 +53,18 @@ func operations(body strictjson.Value) (all []operation, err error) {
 		return nil, err
 	}
 	list := message["operations"]
+	bad := wrong(TypeInvalidSyntax, "Operations has to be a list of 1 to %d operations; one without a path counts as many as its value has members", maxOperations)
 	if list.Kind() != strictjson.Array || list.Len() == 0 || list.Len() > maxOperations {
-		return nil, wrong(TypeInvalidSyntax, "Operations has to be a list of 1 to %d operations", maxOperations)
+		return nil, bad
 	}
 	for _, each := range list.Elems() {
 		some, err := readOperation(each)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, some...)
+		if all = append(all, some...); len(all) > maxOperations {
+			return nil, bad
+		}
 	}
 	return all, nil
 }

@@ -2,6 +2,8 @@ package scim
 
 import (
 	"encoding/json"
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -192,6 +194,26 @@ func TestRefusedPatches(t *testing.T) {
 		u := ada()
 		wantType(t, u.Patch("1", parse(t, body)), want)
 	}
+}
+
+// TestBoundedWork checks that what one request makes the gateway compare is bounded: addresses, operations, and members.
+func TestBoundedWork(t *testing.T) {
+	t.Parallel()
+	u := ada()
+	if wantType(t, u.Patch("1", parse(t, patch(`{"op":"add","value":{"emails":[`+manyEmails()+`]}}`))), TypeInvalidValue); len(u.Emails) > maxEmails {
+		t.Errorf("%d addresses were compared with each other", len(u.Emails))
+	}
+	var named, removed []string
+	for i := range maxOperations + 1 {
+		named = append(named, fmt.Sprintf(`"members[value eq \"%d\"]":1`, i))
+	}
+	_, err := ReadGroupPatch("1", parse(t, patch(`{"op":"add","value":{`+strings.Join(named, ",")+`}}`)))
+	wantType(t, err, TypeInvalidSyntax)
+	for i := range MaxMembers {
+		removed = append(removed, strconv.Itoa(i))
+	}
+	_, err = ReadGroupPatch("1", parse(t, patch(`{"op":"remove","path":"members","value":["`+strings.Join(removed, `","`)+`"]},{"op":"remove","path":"members","value":"x"}`)))
+	wantType(t, err, TypeTooMany)
 }
 
 // TestStoredUser checks that a user comes back from their record, and by which address they are found.
