@@ -1,9 +1,14 @@
 package app
 
 import (
+	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
+	"github.com/durward-gateway/durward/internal/identity/authn"
+	"github.com/durward-gateway/durward/internal/identity/websession"
+	"github.com/durward-gateway/durward/modules/app/browsers"
 	"github.com/durward-gateway/durward/storage"
 )
 
@@ -44,6 +49,22 @@ func (c *Core) ClientScopes() []string {
 		return nil
 	}
 	return c.Issuers.Scopes()
+}
+
+// BrowserUser returns the user who is logged in with the browser that sends a request; nil when nobody is, or when they may
+// not come in any more: a session can be older than what is provisioned about its user. Errors are the store's.
+func (c *Core) BrowserUser(r *http.Request) (*browsers.User, error) {
+	user, err := c.Logins.User(r.Context(), c.Cookies.Value(r, websession.CookieSession))
+	if err != nil || user == nil {
+		return nil, err
+	}
+	switch err := c.Authenticator.Admits(r.Context(), user.OrganizationID, user.UserID); {
+	case errors.Is(err, authn.ErrShutOut):
+		return nil, nil //nolint:nilnil // nobody is logged in
+	case err != nil:
+		return nil, err
+	}
+	return user, nil
 }
 
 // noticeOrganization tells the operator that a token made an organization, which is the case when the organization was

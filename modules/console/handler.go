@@ -16,7 +16,6 @@ import (
 	"github.com/durward-gateway/durward/internal/api/webpage"
 	"github.com/durward-gateway/durward/internal/gateway"
 	"github.com/durward-gateway/durward/internal/gateway/errorpage"
-	"github.com/durward-gateway/durward/internal/identity/websession"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/arguments"
 	"github.com/durward-gateway/durward/modules/app/browsers"
@@ -116,7 +115,7 @@ func (h *Handler) page(w http.ResponseWriter, r *http.Request, core *app.Core) {
 		webpage.Redirect(w, core.PublicURL+r.URL.RequestURI())
 		return
 	}
-	user, err := h.user(r, core)
+	user, err := core.BrowserUser(r)
 	switch {
 	case err != nil:
 		core.LogFailure(h.logger, "looking up who is logged in", err)
@@ -127,11 +126,6 @@ func (h *Handler) page(w http.ResponseWriter, r *http.Request, core *app.Core) {
 	default:
 		h.look.serveIndex(w)
 	}
-}
-
-// user returns the user who is logged in with the browser; nil when nobody is.
-func (h *Handler) user(r *http.Request, core *app.Core) (*browsers.User, error) {
-	return core.Logins.User(r.Context(), core.Cookies.Value(r, websession.CookieSession))
 }
 
 var sayPage = webpage.MustParse(`<p>{{.}}</p>`)

@@ -36,7 +36,7 @@ func (h *Handler) token(w http.ResponseWriter, r *http.Request, core *app.Core) 
 		gateway.WriteNotFound(w)
 		return
 	}
-	user, err := h.user(r, core)
+	user, err := core.BrowserUser(r)
 	if err == nil && user == nil {
 		err = logins.ErrNoLogin
 	}

@@ -13,7 +13,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/durward-gateway/durward/internal/api/webpage"
-	"github.com/durward-gateway/durward/internal/identity/websession"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/arguments"
 	"github.com/durward-gateway/durward/modules/devidp/welcome"
@@ -70,7 +69,7 @@ func (h *Handler) reader(r *http.Request) *webpage.User {
 		return nil
 	}
 	defer unpin()
-	user, err := core.Logins.User(r.Context(), core.Cookies.Value(r, websession.CookieSession))
+	user, err := core.BrowserUser(r)
 	if err != nil {
 		core.LogFailure(h.logger, "looking up who is logged in", err)
 		return nil

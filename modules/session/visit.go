@@ -9,7 +9,6 @@ import (
 
 	"github.com/durward-gateway/durward/internal/api/webpage"
 	"github.com/durward-gateway/durward/internal/gateway"
-	"github.com/durward-gateway/durward/internal/identity/websession"
 	"github.com/durward-gateway/durward/modules/app"
 	"github.com/durward-gateway/durward/modules/app/browsers"
 	"github.com/durward-gateway/durward/modules/app/paths"
@@ -42,7 +41,7 @@ func (v *visit) admitted() bool {
 		webpage.Redirect(v.w, v.core.PublicURL+v.r.URL.RequestURI())
 		return false
 	}
-	user, err := v.core.Logins.User(v.r.Context(), v.core.Cookies.Value(v.r, websession.CookieSession))
+	user, err := v.core.BrowserUser(v.r)
 	if err != nil {
 		v.core.LogFailure(v.logger, "looking up who is logged in", err)
 		v.unavailable()

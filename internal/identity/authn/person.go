@@ -103,12 +103,10 @@ func (a *Authenticator) Login(ctx context.Context, claims *token.Claims, facts t
 	if err != nil {
 		return nil, err
 	}
-	p, err := a.memory.provisionedOf(ctx, resolved.OrganizationID, resolved.UserID, a.provisioning.Match)
-	if err != nil {
-		return nil, err
-	}
-	if err := a.provisioning.refusal(p); err != nil {
+	if err := a.Admits(ctx, resolved.OrganizationID, resolved.UserID); errors.Is(err, ErrShutOut) {
 		return nil, &RefusedError{Err: err, Caller: &resolved}
+	} else if err != nil {
+		return nil, err
 	}
 	return &resolved, nil
 }

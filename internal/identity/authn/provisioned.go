@@ -99,6 +99,15 @@ func (m *Memory) provisionedOf(ctx context.Context, organization, user string, m
 	})
 }
 
+// Admits returns ErrShutOut for a user, no machine, who may not come in, or the store's error.
+func (a *Authenticator) Admits(ctx context.Context, organization, user string) error {
+	p, err := a.memory.provisionedOf(ctx, organization, user, a.provisioning.Match)
+	if err != nil {
+		return err
+	}
+	return a.provisioning.refusal(p)
+}
+
 // Groups returns the groups of a user, of whom somebody else said some, by the rules for provisioned users. They are unknown
 // when it reports that they are lacking.
 func (a *Authenticator) Groups(ctx context.Context, organization, user string, said []string) (groups []string, lacking bool, err error) {
