@@ -148,6 +148,10 @@ func TestSCIMOfOkta(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	p.refuses(t, alice, token)
+	renamed := `{"schemas":["urn:ietf:params:scim:schemas:core:2.0:User"],"userName":"alice@acme.test","displayName":"Alice"}`
+	if got := p.read(t, p.scim(http.MethodPut, "/Users/"+user.ID, renamed), http.StatusOK); got.Active {
+		t.Error("a user who is replaced without active comes in again")
+	}
 	g.send(http.MethodGet, "/api/me", g.token(bob), nil).want(t, http.StatusOK)
 	replaced := strings.Replace(create, `"userName"`, `"id":"`+user.ID+`","userName"`, 1)
 	if got := p.read(t, p.scim(http.MethodPut, "/Users/"+user.ID, replaced), http.StatusOK); !got.Active {

@@ -94,7 +94,7 @@ func (v *visit) createUser() error {
 	if err != nil {
 		return err
 	}
-	u, err := scim.ReadUser(body)
+	u, err := scim.ReadUser(body, true)
 	if err != nil {
 		return err
 	}
@@ -113,16 +113,13 @@ func (v *visit) createUser() error {
 	return v.showUser(http.StatusCreated, &record)
 }
 
+// replaceUser writes a user anew. One whom it does not name active stays as they are: leaving it out lets nobody in.
 func (v *visit) replaceUser(id string) error {
 	body, err := v.body()
 	if err != nil {
 		return err
 	}
-	next, err := scim.ReadUser(body)
-	if err != nil {
-		return err
-	}
-	return v.updateUser(id, func(*scim.User) (scim.User, error) { return next, nil })
+	return v.updateUser(id, func(u *scim.User) (scim.User, error) { return scim.ReadUser(body, u.Active) })
 }
 
 func (v *visit) patchUser(id string) error {

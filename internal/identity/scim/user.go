@@ -59,8 +59,8 @@ type Email struct {
 	Primary bool   `json:"primary,omitempty"`
 }
 
-// ReadUser reads a whole user, of a POST or PUT. What it does not name is unset; active is true then.
-func ReadUser(body strictjson.Value) (User, error) {
+// ReadUser reads a whole user, of a POST or PUT. What it does not name is unset, and active is as given then.
+func ReadUser(body strictjson.Value, active bool) (User, error) {
 	named, err := members(body, "The user")
 	if err != nil {
 		return User{}, err
@@ -68,7 +68,7 @@ func ReadUser(body strictjson.Value) (User, error) {
 	if err := checkSchema(named["schemas"], SchemaUser); err != nil {
 		return User{}, err
 	}
-	u := User{Active: true}
+	u := User{Active: active}
 	for _, m := range body.Members() {
 		name, part := attribute(m.Name)
 		if err := u.set(operation{kind: "replace", at: path{name: name, part: part}, text: m.Name, value: m.Value}, ""); err != nil {

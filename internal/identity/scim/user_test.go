@@ -61,8 +61,19 @@ func TestReadUser(t *testing.T) {
 		"two primary ones": {`{"schemas":["urn:ietf:params:scim:schemas:core:2.0:User"],"userName":"a","emails":[{"value":"1","primary":true},{"value":"2","primary":"True"}]}`, User{UserName: "a", Active: true, Attributes: Attributes{Emails: []Email{{Value: "1"}, {Value: "2", Primary: true}}}}},
 		"a schema before":  {`{"schemas":["urn:ietf:params:scim:schemas:core:2.0:User"],"userName":"a","urn:ietf:params:scim:schemas:core:2.0:User:active":false}`, User{UserName: "a"}},
 	} {
-		if got, err := ReadUser(parse(t, c.body)); err != nil || !cmp.Equal(got, c.want) {
+		if got, err := ReadUser(parse(t, c.body), true); err != nil || !cmp.Equal(got, c.want) {
 			t.Errorf("%s: %v\n%s", name, err, cmp.Diff(c.want, got))
+		}
+	}
+}
+
+// TestActiveLeftOut checks that a user who is replaced without active stays as they were.
+func TestActiveLeftOut(t *testing.T) {
+	t.Parallel()
+	for _, was := range []bool{false, true} {
+		u, err := ReadUser(parse(t, `{"schemas":["urn:ietf:params:scim:schemas:core:2.0:User"],"userName":"a"}`), was)
+		if err != nil || u.Active != was {
+			t.Errorf("was %v, is %v: %v", was, u.Active, err)
 		}
 	}
 }
@@ -93,7 +104,7 @@ func TestRefusedUsers(t *testing.T) {
 	} {
 		body = strings.ReplaceAll(body, `"USER":`, `"`+SchemaUser+`":`)
 		body = strings.NewReplacer("USERNAME", "USERNAME", "USER", `"`+SchemaUser+`"`, "LONG", strings.Repeat("a", 256), "MANY", manyEmails()).Replace(body)
-		_, err := ReadUser(parse(t, body))
+		_, err := ReadUser(parse(t, body), true)
 		wantType(t, err, want)
 	}
 	for _, body := range []string{``, `[]`, `null`, `{`, `{"a":1,"a":2}`, `{"schemas":[]} x`} {
