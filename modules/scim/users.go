@@ -130,7 +130,8 @@ func (v *visit) patchUser(id string) error {
 	return v.updateUser(id, func(u *scim.User) (scim.User, error) { return *u, u.Patch(id, body) })
 }
 
-// updateUser changes a user. When they are deactivated, everything of theirs ends.
+// updateUser changes a user. When they are deactivated, or a deactivated one is somebody else from now on, everything of theirs
+// ends.
 func (v *visit) updateUser(id string, change func(*scim.User) (scim.User, error)) error {
 	now := v.now()
 	var after storage.ProvisionedUser
@@ -155,7 +156,8 @@ func (v *visit) updateUser(id string, change func(*scim.User) (scim.User, error)
 		case !before.Active && after.Active:
 			entry.Event = "scim.user.reactivate"
 		}
-		return before.Active && !after.Active, err
+		other := before.UserName != after.UserName || before.ExternalID != after.ExternalID
+		return !after.Active && (before.Active || other), err
 	})
 	if err != nil {
 		return err

@@ -137,9 +137,9 @@ func (s identitiesStore) ResolveUser(ctx context.Context, claim storage.UserClai
 		return storage.User{}, errors.New("resolving a user: the claim names none")
 	}
 	var u storage.User
-	var stale bool
+	var stale, moved bool
 	err := s.readToAuthenticate(ctx, Of(claim.OrganizationID), func(ctx context.Context, q Querier) (err error) {
-		u, stale, err = resolveUser(ctx, q, claim, now)
+		u, stale, _, err = resolveUser(ctx, q, claim, now)
 		return err
 	})
 	if err == nil && stale {
@@ -148,7 +148,7 @@ func (s identitiesStore) ResolveUser(ctx context.Context, claim storage.UserClai
 			lock = IdentityLock // at first sight others must not take the id, in whatever organization
 		}
 		err = s.writeToAuthenticate(ctx, Of(claim.OrganizationID), lock, func(ctx context.Context, tx Tx) (err error) {
-			if u, stale, err = resolveUser(ctx, tx, claim, now); err != nil || !stale {
+			if u, stale, moved, err = resolveUser(ctx, tx, claim, now); err != nil || !stale {
 				return err
 			}
 			otherFacts := takeFacts(&u, &claim)
@@ -162,6 +162,9 @@ func (s identitiesStore) ResolveUser(ctx context.Context, claim storage.UserClai
 			}
 			_, err = tx.Exec(ctx, putUserSQL, u.ID, u.OrganizationID, u.Issuer, u.Subject, u.Kind, u.Name, u.Email,
 				u.CreatedAt.UnixMicro(), u.SeenAt.UnixMicro(), u.RevokedAt.UnixMicro(), u.LoggedOutAt.UnixMicro(), jsonText(u.Facts), u.FactsAt.UnixMicro())
+			if err == nil && moved {
+				_, err = tx.Change(ctx, u.OrganizationID)
+			}
 			if err != nil || !otherFacts {
 				return err
 			}
@@ -174,15 +177,17 @@ func (s identitiesStore) ResolveUser(ctx context.Context, claim storage.UserClai
 	return u, nil
 }
 
-// resolveUser finds the user of a claim; stale says that the row must be written. At first sight the id is still "".
-func resolveUser(ctx context.Context, q Querier, claim storage.UserClaim, now time.Time) (u storage.User, stale bool, err error) {
+// resolveUser finds the user of a claim; stale says that the row must be written. At first sight the id is still "". moved says
+// that a known user has another address, by which somebody who is shut out may have been provisioned: what nodes remember about
+// the user has to go.
+func resolveUser(ctx context.Context, q Querier, claim storage.UserClaim, now time.Time) (u storage.User, stale, moved bool, err error) {
 	now = now.UTC().Truncate(time.Microsecond)
 	u, err = One(ctx, q, scanUser, userBySubjectSQL, claim.OrganizationID, claim.Issuer, claim.Subject)
 	if errors.Is(err, storage.ErrNotFound) {
 		stale = true
 		u = storage.User{OrganizationID: claim.OrganizationID, Issuer: claim.Issuer, Subject: claim.Subject, CreatedAt: now, SeenAt: now}
 	} else if err != nil {
-		return u, false, err
+		return u, false, false, err
 	}
 	if now.Sub(u.SeenAt) >= seenInterval {
 		u.SeenAt, stale = now, true
@@ -192,6 +197,7 @@ func resolveUser(ctx context.Context, q Querier, claim storage.UserClaim, now ti
 		u.Name, stale = claim.Name, true
 	}
 	if claim.Email != "" && claim.Email != u.Email {
+		moved = u.ID != ""
 		u.Email, stale = claim.Email, true
 	}
 	if claim.Kind != u.Kind {
@@ -200,7 +206,7 @@ func resolveUser(ctx context.Context, q Querier, claim storage.UserClaim, now ti
 	if issued := micros(claim.IssuedAt); issued.After(u.FactsAt) && (issued.Sub(u.FactsAt) >= seenInterval || !sameFacts(u.Facts, factsAfter(&u, &claim))) {
 		stale = true
 	}
-	return u, stale, nil
+	return u, stale, moved, nil
 }
 
 // takeFacts copies the facts of a newer token, and reports whether they change the decisions on API keys.

@@ -109,6 +109,18 @@ func (d *door) claims(raw string) *token.Claims {
 	return claims
 }
 
+// TestDeactivatedUnderAnotherAddress checks that a user whose first token had no address is refused from the first token on that
+// has the one of somebody deactivated.
+func TestDeactivatedUnderAnotherAddress(t *testing.T) {
+	t.Parallel()
+	d := newDoor(t, nil)
+	without := map[string]any{"sub": "carol", "email": "", "name": "Carol"}
+	d.bearer(d.issuer.Sign(without))
+	d.activate(d.provision("carol@example.test"), false)
+	d.bearer(d.issuer.Sign(without)) // nobody is provisioned so
+	shut(t, d.refused(d.issuer.Sign(map[string]any{"sub": "carol", "email": "carol@example.test"}), ""), deactivated)
+}
+
 // TestRequireProvisioned checks that nobody but machines comes in who is not provisioned, where that is required.
 func TestRequireProvisioned(t *testing.T) {
 	t.Parallel()
