@@ -2,6 +2,7 @@ package integration
 
 import (
 	"bytes"
+	"database/sql"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -56,6 +57,23 @@ func (g *gateway) tamper(word, other string) {
 	}
 	if err := os.WriteFile(path, bytes.Replace(content, []byte(word), []byte(other), 1), 0o600); err != nil {
 		g.t.Fatal(err)
+	}
+}
+
+// alter runs a statement in the store of a gateway that does not run.
+func (g *gateway) alter(statement string) {
+	g.t.Helper()
+	if database := g.database(); database != "" {
+		pgtest.Exec(g.t, database, statement)
+		return
+	}
+	db, err := sql.Open("sqlite", filepath.Join(g.directory, "durward.db"))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(g.t.Context(), statement); err != nil {
+		g.t.Fatalf("%s: %v", statement, err)
 	}
 }
 

@@ -172,8 +172,8 @@ type ProvisionedFilter struct {
 	Active         *bool  // of users only
 	// Skip is the number of matching ones to leave out, and Limit the greatest number to list; 0 only counts.
 	Skip, Limit int
-	// Members fills the members of groups, of no more groups than have as many members together, but of one at least; 0 fills
-	// none.
+	// Members fills the members of groups, of no more groups than have as many members together, but of one at least, and so
+	// the groups of users; 0 fills none.
 	Members int
 }
 

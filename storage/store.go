@@ -650,10 +650,11 @@ type Provisioning interface {
 	DeleteProvisionedUser(ctx context.Context, organization, id string, now time.Time) error
 	// ProvisionedUser reads one user with their groups.
 	ProvisionedUser(ctx context.Context, organization, id string) (ProvisionedUser, error)
-	// ProvisionedUsers lists users with their groups, in the order of their creation.
+	// ProvisionedUsers lists users, in the order of their creation.
 	ProvisionedUsers(ctx context.Context, f ProvisionedFilter) (Page[ProvisionedUser], error)
-	// UsersProvisionedAs lists the ids of the gateway's users who are a provisioned user, also a deleted one.
-	UsersProvisionedAs(ctx context.Context, organization, id string, match ProvisionedMatch) ([]string, error)
+	// LinkProvisioned returns the ids of the gateway's users who are a provisioned user, also a deleted one. They stay matched
+	// when their tokens have another address later.
+	LinkProvisioned(ctx context.Context, organization, id string, match ProvisionedMatch) ([]string, error)
 	// ProvisionedStanding finds what is provisioned about a user of the gateway. It returns ErrNotFound when there is no such
 	// user.
 	ProvisionedStanding(ctx context.Context, organization, userID string, match ProvisionedMatch) (ProvisionedStanding, error)

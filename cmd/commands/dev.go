@@ -154,8 +154,8 @@ const withDemoData = `{
 			name "durward with demo data"
 		}`
 
-// setEnvironment tells dev.caddyfile its directory and address, and whether there is demo data, and makes Caddy keep its own files in the data
-// directory.
+// setEnvironment tells dev.caddyfile its directory and address, and whether there is demo data. It makes Caddy keep its own
+// files in the data directory.
 func setEnvironment(directory *devmode.Directory, address netip.AddrPort) error {
 	format := "json"
 	if terminal.Of(os.Stderr).Color {

@@ -111,6 +111,37 @@ func TestBackupPostgres(t *testing.T) {
 	t.Logf("%d backups, %d objects and %d calls acknowledged, none lost", cycles, w.objects.Load(), w.calls.Load())
 }
 
+// TestDatabaseAlone restores a dump of PostgreSQL without archives of the nodes: the audit log is whole, but for the last seconds
+// that only the nodes' files had.
+func TestDatabaseAlone(t *testing.T) {
+	t.Parallel()
+	database := pgtest.NewServer(t)
+	s := startSite(t, plan{nodes: 2, database: database.URL()})
+	w := newBackupWriters(s)
+	w.begin()
+	n, client, token := s.nodes[0], newClient(t), s.token(admin)
+	var calls struct{ Pagination struct{ Total int64 } }
+	eventually(t, "calls to be in the database", func() bool {
+		n.read(client, token, "/api/audit?limit=1&kind=call&tool=echo", &calls)
+		return calls.Pagination.Total > 0
+	})
+	dump := filepath.Join(t.TempDir(), "dump")
+	database.Dump(t, dump)
+	w.end()
+	other := pgtest.NewServer(t)
+	other.Restore(t, dump)
+	s.add(plan{database: other.URL()}, "alone")
+	alone := s.nodes[2]
+	s.nodes = s.nodes[:2]
+	alone.start()
+	alone.ready()
+	alone.Stop(t)
+	verification := alone.command("audit", "verify", "--master-key", "{env.DURWARD_TEST_KEY}", "--database", "{env.DURWARD_DATABASE_URL}")
+	if <-verification.Exited; verification.Err != nil {
+		t.Errorf("audit verify: %v:\n%s", verification.Err, &verification.Output)
+	}
+}
+
 // TestBackupHeldUp suspends a backup when it has copied the store, until the journal has a checkpoint of records that the store
 // got since. The restored audit log is whole: the journal ends where the store does.
 func TestBackupHeldUp(t *testing.T) {

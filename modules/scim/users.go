@@ -32,6 +32,9 @@ func (v *visit) listUsers() error {
 	}
 	search := f.Store(v.organization)
 	search.Skip, search.Limit = v.query.Skip, v.query.Limit
+	if v.query.Wants("groups") {
+		search.Members = scim.MaxMembers
+	}
 	if f.Email.Value != "" {
 		search.Skip, search.Limit = 0, mostFound
 	}
@@ -119,7 +122,10 @@ func (v *visit) replaceUser(id string) error {
 	if err != nil {
 		return err
 	}
-	return v.updateUser(id, func(u *scim.User) (scim.User, error) { return scim.ReadUser(body, u.Active) })
+	return v.updateUser(id, func(u *scim.User) (err error) {
+		*u, err = scim.ReadUser(body, u.Active)
+		return err
+	})
 }
 
 func (v *visit) patchUser(id string) error {
@@ -127,12 +133,12 @@ func (v *visit) patchUser(id string) error {
 	if err != nil {
 		return err
 	}
-	return v.updateUser(id, func(u *scim.User) (scim.User, error) { return *u, u.Patch(id, body) })
+	return v.updateUser(id, func(u *scim.User) error { return u.Patch(id, body) })
 }
 
 // updateUser changes a user. When they are deactivated, or a deactivated one is somebody else from now on, everything of theirs
 // ends.
-func (v *visit) updateUser(id string, change func(*scim.User) (scim.User, error)) error {
+func (v *visit) updateUser(id string, change func(*scim.User) error) error {
 	now := v.now()
 	var after storage.ProvisionedUser
 	err := v.writeUser("scim.user.update", id, func(ctx context.Context, entry *storage.AuditEntry) (ends bool, err error) {
@@ -142,11 +148,10 @@ func (v *visit) updateUser(id string, change func(*scim.User) (scim.User, error)
 			if err != nil {
 				return err
 			}
-			next, err := change(&of)
-			if err != nil {
+			if err := change(&of); err != nil {
 				return err
 			}
-			*u = next.Store(*u)
+			*u = of.Store(*u)
 			u.UpdatedAt = now
 			return nil
 		})
@@ -209,7 +214,7 @@ func (v *visit) writeUser(event, id string, write func(ctx context.Context, entr
 
 // offboard ends everything of the users who are a provisioned user.
 func (v *visit) offboard(ctx context.Context, id string) (ended []storage.Offboarding, err error) {
-	users, err := v.core.Store.UsersProvisionedAs(ctx, v.organization, id, v.core.Provisioning.Match)
+	users, err := v.core.Store.LinkProvisioned(ctx, v.organization, id, v.core.Provisioning.Match)
 	if err != nil {
 		return nil, err
 	}

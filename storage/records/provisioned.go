@@ -127,14 +127,8 @@ func (s provisioningStore) UpdateProvisionedUser(
 func updateProvisioned(ctx context.Context, tx Tx, before, after *storage.ProvisionedUser, match storage.ProvisionedMatch) error {
 	organization := before.OrganizationID
 	if lower(before.UserName) != lower(after.UserName) || before.ExternalID != after.ExternalID {
-		matched, err := usersProvisionedAs(ctx, tx, organization, before.ID, match)
-		if err != nil {
+		if _, err := linkProvisioned(ctx, tx, organization, before.ID, match); err != nil {
 			return err
-		}
-		for _, user := range matched {
-			if _, err := tx.Exec(ctx, linkProvisionedSQL, organization, user, before.ID); err != nil {
-				return err
-			}
 		}
 		if err := freeProvisionedName(ctx, tx, after); err != nil {
 			return err
@@ -188,17 +182,30 @@ func (s provisioningStore) ProvisionedUsers(ctx context.Context, f storage.Provi
 		if page, err = pageOfUsers(ctx, q, &f, args); err != nil {
 			return err
 		}
-		for i := range page.Items {
-			if page.Items[i].Groups, err = Many(ctx, q, scanProvisionedRef, groupsOfProvisionedSQL, f.OrganizationID, page.Items[i].ID); err != nil {
-				return err
-			}
-		}
-		return nil
+		page.Items, err = fillGroups(ctx, q, page.Items, f.Members)
+		return err
 	})
 	if err != nil {
 		return storage.Page[storage.ProvisionedUser]{}, err
 	}
 	return page, nil
+}
+
+// fillGroups reads the groups of users, of as many users as are in no more groups together than most, but of one at least.
+func fillGroups(ctx context.Context, q Querier, users []storage.ProvisionedUser, most int) (_ []storage.ProvisionedUser, err error) {
+	if most == 0 {
+		return users, nil
+	}
+	total := 0
+	for i := range users {
+		if users[i].Groups, err = Many(ctx, q, scanProvisionedRef, groupsOfProvisionedSQL, users[i].OrganizationID, users[i].ID); err != nil {
+			return nil, err
+		}
+		if total += len(users[i].Groups); i > 0 && total > most {
+			return users[:i], nil
+		}
+	}
+	return users, nil
 }
 
 func pageOfUsers(ctx context.Context, q Querier, f *storage.ProvisionedFilter, args []any) (page storage.Page[storage.ProvisionedUser], err error) {
@@ -307,15 +314,28 @@ func (s provisioningStore) ProvisionedStanding(ctx context.Context, organization
 	return st, nil
 }
 
-// UsersProvisionedAs implements storage.Provisioning.
-func (s provisioningStore) UsersProvisionedAs(ctx context.Context, organization, id string, match storage.ProvisionedMatch) (ids []string, err error) {
-	err = s.readSnapshot(ctx, organization, func(ctx context.Context, q Querier) (err error) {
-		ids, err = usersProvisionedAs(ctx, q, organization, id, match)
+// LinkProvisioned implements storage.Provisioning.
+func (s provisioningStore) LinkProvisioned(ctx context.Context, organization, id string, match storage.ProvisionedMatch) (ids []string, err error) {
+	err = s.write(ctx, organization, func(ctx context.Context, tx Tx) (err error) {
+		ids, err = linkProvisioned(ctx, tx, organization, id, match)
 		return err
 	})
 	return ids, err
 }
 
+func linkProvisioned(ctx context.Context, tx Tx, organization, id string, match storage.ProvisionedMatch) (ids []string, err error) {
+	if ids, err = usersProvisionedAs(ctx, tx, organization, id, match); err != nil {
+		return nil, err
+	}
+	for _, user := range ids {
+		if _, err := tx.Exec(ctx, linkProvisionedSQL, organization, user, id); err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
+}
+
+// usersProvisionedAs lists the ids of the gateway's users who are a provisioned user, also a deleted one.
 func usersProvisionedAs(ctx context.Context, q Querier, organization, id string, match storage.ProvisionedMatch) (ids []string, err error) {
 	type handle struct{ nameKey, externalID string }
 	of, err := One(ctx, q, func(r Row) (h handle, err error) { err = r.Scan(&h.nameKey, &h.externalID); return h, err }, provisionedHandleSQL, organization, id)

@@ -150,11 +150,15 @@ func testProvisionedStanding(t *testing.T, b *bundle) {
 		_, _, err := b.UpdateProvisionedUser(ctx, b.orgA, id, storage.MatchUserName, setProvisioned(change))
 		noError(t, err)
 	}
+	back := errors.New("taken back, so that nobody stays matched")
 	as := func(id string, match storage.ProvisionedMatch, want ...string) {
 		t.Helper()
-		ids, err := b.UsersProvisionedAs(ctx, b.orgA, id, match)
-		noError(t, err)
-		equal(t, ids, want)
+		wantError(t, b.Together(ctx, b.orgA, func(ctx context.Context) error {
+			ids, err := b.LinkProvisioned(ctx, b.orgA, id, match)
+			noError(t, err)
+			equal(t, ids, want)
+			return back
+		}), back)
 	}
 	unknown, in, out := storage.ProvisionedStanding{}, storage.ProvisionedStanding{Known: true, Active: true}, storage.ProvisionedStanding{Known: true}
 
@@ -174,7 +178,7 @@ func testProvisionedStanding(t *testing.T, b *bundle) {
 	as(ada.ID, storage.MatchExternalID, byID)
 	as(mail.ID, storage.MatchUserName, byEmail)
 	as(mail.ID, storage.MatchSubject)
-	_, err := b.UsersProvisionedAs(ctx, b.orgA, b.unknown, storage.MatchUserName)
+	_, err := b.LinkProvisioned(ctx, b.orgA, b.unknown, storage.MatchUserName)
 	wantError(t, err, storage.ErrNotFound)
 	_, err = b.ProvisionedStanding(ctx, b.orgA, b.unknown, storage.MatchUserName)
 	wantError(t, err, storage.ErrNotFound)
@@ -226,6 +230,26 @@ func testProvisionedStanding(t *testing.T, b *bundle) {
 	equal(t, standing(doubted, storage.MatchExternalID), storage.ProvisionedStanding{Known: true, Active: true, Ambiguous: true})
 	noError(t, b.DeleteProvisionedUser(ctx, b.orgA, subject.ID, start))
 	equal(t, standing(doubted, storage.MatchExternalID), in)
+}
+
+// testProvisionedLink checks that who was found by their address stays out when their next token has another one.
+func testProvisionedLink(t *testing.T, b *bundle) {
+	ctx := t.Context()
+	user := b.namedUser(t, "00u1", "ada@example.com")
+	ada := b.provisioned(t, "ada@example.com")
+	_, _, err := b.UpdateProvisionedUser(ctx, b.orgA, ada.ID, storage.MatchUserName, setProvisioned(func(u *storage.ProvisionedUser) { u.Active = false }))
+	noError(t, err)
+	ids, err := b.LinkProvisioned(ctx, b.orgA, ada.ID, storage.MatchUserName)
+	noError(t, err)
+	equal(t, ids, []string{user})
+	equal(t, b.namedUser(t, "00u1", "countess@example.com"), user)
+	standing, err := b.ProvisionedStanding(ctx, b.orgA, user, storage.MatchUserName)
+	noError(t, err)
+	equal(t, standing, storage.ProvisionedStanding{Known: true})
+	b.provisioned(t, "countess@example.com") // who has the address now comes before who had it
+	standing, err = b.ProvisionedStanding(ctx, b.orgA, user, storage.MatchUserName)
+	noError(t, err)
+	equal(t, standing, storage.ProvisionedStanding{Known: true, Active: true})
 }
 
 // testProvisionedGroups checks groups and their members.
@@ -346,6 +370,12 @@ func testProvisionedBounded(t *testing.T, b *bundle) {
 	_, err = b.UpdateProvisionedGroup(ctx, b.orgA, big.ID, start, storage.ProvisionedChange{Add: []string{three.ID}, Remove: []string{one.ID}, Most: 2})
 	noError(t, err)
 	b.provisionedGroup(t, "small", one.ID)
+	for groups, want := range map[int]int{0: 4, 1: 1, 2: 2, 3: 4} { // three of the four are in a group each
+		page, err := b.ProvisionedUsers(ctx, storage.ProvisionedFilter{OrganizationID: b.orgA, Limit: 10, Members: groups})
+		noError(t, err)
+		equal(t, []int{len(page.Items), page.Total}, []int{want, 4})
+		equal(t, len(page.Items[0].Groups), min(groups, 1))
+	}
 	for members, want := range map[int]int{0: 2, 1: 1, 2: 1, 3: 2} {
 		page, err := b.ProvisionedGroups(ctx, storage.ProvisionedFilter{OrganizationID: b.orgA, Limit: 10, Members: members})
 		noError(t, err)
@@ -370,8 +400,8 @@ func testProvisionedIsolation(t *testing.T, b *bundle) {
 				_, _, err := b.UpdateProvisionedUser(ctx, organization, user, storage.MatchUserName, setProvisioned(func(u *storage.ProvisionedUser) { u.Active = false }))
 				return err
 			},
-			"UsersProvisionedAs": func(user, _ string) error {
-				_, err := b.UsersProvisionedAs(ctx, organization, user, storage.MatchUserName)
+			"LinkProvisioned": func(user, _ string) error {
+				_, err := b.LinkProvisioned(ctx, organization, user, storage.MatchUserName)
 				return err
 			},
 			"ProvisionedGroup": func(_, group string) error {
@@ -409,7 +439,7 @@ func testProvisionedIsolation(t *testing.T, b *bundle) {
 	wantError(t, b.CreateProvisionedGroup(ctx, storage.ProvisionedGroup{ID: newID(), OrganizationID: b.unknown, Name: "staff"}, nil, storage.ProvisionedMost{Groups: someProvisioned, Members: someProvisioned}), storage.ErrNotFound)
 
 	var want []string
-	for _, name := range []string{"UpdateProvisionedUser", "UpdateProvisionedGroup", "DeleteProvisionedGroup", "DeleteProvisionedUser"} {
+	for _, name := range []string{"UpdateProvisionedUser", "LinkProvisioned", "UpdateProvisionedGroup", "DeleteProvisionedGroup", "DeleteProvisionedUser"} {
 		ctx, _ := b.audited(t, b.orgA, name)
 		noError(t, calls(ctx, b.orgA)[name](user.ID, group.ID))
 		want = append(want, name)

@@ -107,6 +107,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"declared objects", testDeclared},
 		{"provisioned/users", testProvisionedUsers},
 		{"provisioned/users of the gateway", testProvisionedStanding},
+		{"provisioned/another address", testProvisionedLink},
 		{"provisioned/groups", testProvisionedGroups},
 		{"provisioned/bounded", testProvisionedBounded},
 		{"provisioned/O01 another organization's ids", testProvisionedIsolation},

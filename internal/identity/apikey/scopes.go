@@ -35,8 +35,8 @@ type Scopes struct {
 	models []string // these aliases, when all is false
 }
 
-// ParseScopes reads the scopes of a key. An unknown scope gives ErrScope, one beside scim ErrScopeAlone, and no scopes at all, so that a key never means
-// more than was understood, also for a caller that ignores the error.
+// ParseScopes reads the scopes of a key. An unknown scope gives ErrScope, and one beside scim ErrScopeAlone. Both give no scopes
+// at all, so that a key never means more than was understood, also for a caller that ignores the error.
 func ParseScopes(scopes []string) (Scopes, error) {
 	var s Scopes
 	for _, scope := range scopes {

@@ -84,8 +84,7 @@ var ErrMachine = errors.New("the ID token is a machine's")
 
 // Login finds the user that a verified ID token names. It reads the token like bearer tokens of its issuer. facts is the time
 // from which API keys of the user have the token's roles and groups; zero where access tokens say that: providers leave roles
-// and groups out of ID tokens that they put into access tokens. Errors are those of Token, also
-// ErrShutOut, and ErrMachine.
+// and groups out of ID tokens that they put into access tokens. Errors are those of Token, ErrShutOut among them, and ErrMachine.
 func (a *Authenticator) Login(ctx context.Context, claims *token.Claims, facts time.Time) (*Caller, error) {
 	issuer, ok := a.issuers[claims.Issuer]
 	if !ok {

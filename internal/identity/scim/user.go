@@ -68,9 +68,13 @@ func ReadUser(body strictjson.Value, active bool) (User, error) {
 	if err := checkSchema(named["schemas"], SchemaUser); err != nil {
 		return User{}, err
 	}
-	u := User{Active: active}
+	u, seen := User{Active: active}, make(map[string]bool)
 	for _, m := range body.Members() {
 		name, part := attribute(m.Name)
+		if seen[name+"."+part] && !ignored(name) { // with the name of its schema before it, and without
+			return User{}, wrong(TypeInvalidSyntax, "The user has the member %.100q twice", m.Name)
+		}
+		seen[name+"."+part] = true
 		if err := u.set(operation{kind: "replace", at: path{name: name, part: part}, text: m.Name, value: m.Value}, ""); err != nil {
 			return User{}, err
 		}
