@@ -95,23 +95,19 @@ func prove(r *http.Request, core *app.Core, presented credential) (authn.Bearer,
 func (h *Handler) enter(w http.ResponseWriter, r *http.Request, step proof, at surface) (refused bool) {
 	call := step.call
 	key := call.Caller.Key
+	covered := key == nil || at == proxies && key.Scopes.MCP && call.Caller.UserID != "" || at == models && key.Scopes.LLM()
+	reason, refusal := "the scopes of the API key do not cover this address", gateway.ScopesElsewhere()
 	if at == provisioning {
-		if key != nil && key.Scopes.SCIM && call.Caller.UserID == "" {
-			step.ended("ok")
-			return false
-		}
-		step.ended("forbidden")
-		call.Core.Audit.RefusedBearer(app.RecordedBearer(call.Caller), "only API keys with the scope scim provision users", r.URL.Path)
-		h.refuse(w, r, gateway.OnlyProvisions())
-		return true
+		covered = key != nil && key.Scopes.SCIM && call.Caller.UserID == ""
+		reason, refusal = "only API keys with the scope scim provision users", gateway.OnlyProvisions()
 	}
-	if key == nil || at == proxies && key.Scopes.MCP && call.Caller.UserID != "" || at == models && key.Scopes.LLM() {
+	if covered {
 		step.ended("ok")
 		return false
 	}
 	step.ended("forbidden")
-	call.Core.Audit.RefusedBearer(app.RecordedBearer(call.Caller), "the scopes of the API key do not cover this address", r.URL.Path)
-	h.refuse(w, r, gateway.ScopesElsewhere())
+	call.Core.Audit.RefusedBearer(app.RecordedBearer(call.Caller), reason, r.URL.Path)
+	h.refuse(w, r, refusal)
 	return true
 }
 

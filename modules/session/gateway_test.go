@@ -64,17 +64,7 @@ func newGateway(t *testing.T) *gateway {
 // startGateway starts a gateway with these identities, of which the first one's issuer is given.
 func startGateway(t *testing.T, issuer *caddytest.Issuer, identities ...any) *gateway {
 	t.Helper()
-	g := &gateway{t: t, address: caddytest.Address(t), issuer: issuer}
-	config := configOf(t, identities...)
-	handlers := []any{caddytest.Named("durward_session"), caddytest.Named("durward_auth"), caddytest.Handle(t, g.pass)}
-	if err := caddytest.Load(t, caddytest.Config(config, g.address, handlers...)); err != nil {
-		t.Fatal(err)
-	}
-	g.send("GET /api/servers HTTP/1.1\nAuthorization: Bearer " + g.issuer.Token(public, nil))
-	if g.call == nil {
-		t.Fatal("no request came through")
-	}
-	g.core = g.call.Core
+	g := run(t, issuer, configOf(t, identities...))
 	now := time.Now().UTC()
 	entry := storage.DirectoryEntry{
 		ID: uuid.NewString(), OrganizationID: organization, Name: "Notes", Slug: "notes", URL: "https://mcp.example.com/", Protocol: storage.ProtocolMCP,
